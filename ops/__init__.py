@@ -1,0 +1,1 @@
+"""What can be asked: OPS, an explicit tuple; by_id() and by_name() look it up."""

@@ -1,0 +1,287 @@
+"""What an op is, and the data that crosses from the wire to a kernel.
+
+Everything here is plain data or a pure function of it: no I/O, no clock, no device. An op turns a frame's header and
+payload into a Request (views, no pass over the elements), and a Request into a LaunchPlan, which a backend carries out
+without knowing the algorithm.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from limbd.ops.params.base import Field
+from limbd.ops.status import RequestError, Status
+
+Limbs = npt.NDArray[np.uint32]
+
+LIMB_BYTES = 4
+
+
+# --- asking ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a frame's header says, whatever its version.
+
+    n: elements. param: the header's param word. field: the registered field that the header names (version 2), or
+    None when the modulus stands in the payload.
+    """
+
+    n: int
+    param: int = 0
+    field: Field | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """One decoded frame: named views into the payload, nothing copied.
+
+    arrays: uint32 arrays of shape (n, element_bytes / 4), little-endian limbs, plain integers (not reduced).
+    modulus: the plain modulus. result: name, rows and row bytes of the answer are the op's `result_bytes`.
+    """
+
+    op: Op
+    n: int
+    param: int
+    modulus: int
+    element_bytes: int
+    arrays: Mapping[str, Limbs]
+    field: Field | None = None
+
+
+# --- kernels --------------------------------------------------------------------------------------------------------
+
+Kind = Literal["in", "out", "scratch", "u32", "u64", "limbs"]
+
+
+@dataclass(frozen=True)
+class Member:
+    """One member of a kernel's parameter struct.
+
+    kind: "in" -> const uint32_t*, "out" and "scratch" -> uint32_t*, "u32", "u64", "limbs" -> uint32_t[count].
+    """
+
+    name: str
+    kind: Kind
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A kernel's parameter struct: declared here once, rendered for the compiler, packed for the launch."""
+
+    name: str
+    members: tuple[Member, ...]
+
+    def render(self) -> str:
+        """C++ declaration with a static_assert on its size."""
+        declare = {
+            "in": "const uint32_t* {0};",
+            "out": "uint32_t* {0};",
+            "scratch": "uint32_t* {0};",
+            "u32": "uint32_t {0};",
+            "u64": "uint64_t {0};",
+            "limbs": "uint32_t {0}[{1}];",
+        }
+        body = "\n".join("    " + declare[m.kind].format(m.name, m.count) for m in self.members)
+        size = self.size
+        return f'struct {self.name} {{\n{body}\n}};\nstatic_assert(sizeof({self.name}) == {size}, "{self.name}");\n'
+
+    @property
+    def size(self) -> int:
+        return -(-self._layout()[-1] // self._alignment()) * self._alignment()
+
+    def pack(self, values: Mapping[str, int], addresses: Mapping[str, int]) -> bytes:
+        """The struct's bytes. values: the integers by member name ("limbs" too: one Python int); addresses: the
+        pointers by BUFFER name, where values names the buffer of a pointer member implicitly by the member's name."""
+        out = bytearray(self.size)
+        for member, at in zip(self.members, self._layout(), strict=False):
+            if member.kind in ("in", "out", "scratch"):
+                out[at : at + 8] = addresses[member.name].to_bytes(8, "little")
+            elif member.kind == "u64":
+                out[at : at + 8] = values[member.name].to_bytes(8, "little")
+            else:
+                width = LIMB_BYTES * member.count
+                out[at : at + width] = values[member.name].to_bytes(width, "little")
+        return bytes(out)
+
+    def _alignment(self) -> int:
+        return 4 if all(m.kind in ("u32", "limbs") for m in self.members) else 8
+
+    def _layout(self) -> list[int]:
+        """Offset of each member, then the end of the last."""
+        offsets, at = [], 0
+        for member in self.members:
+            align, width = (4, LIMB_BYTES * member.count) if member.kind in ("u32", "limbs") else (8, 8)
+            at = -(-at // align) * align
+            offsets.append(at)
+            at += width
+        return [*offsets, at]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One compile unit: an entry file of kernels/entry and the text that is generated for it.
+
+    The entry includes "unit.cuh", which holds the constants (constexpr int NAME = value), the structs and, for a field
+    known at compile time, its params.cuh text.
+    """
+
+    entry: str
+    structs: tuple[Struct, ...]
+    constants: tuple[tuple[str, int], ...] = ()
+    params: str = ""
+
+    def header(self) -> str:
+        constants = "".join(f"constexpr int {name} = {value};\n" for name, value in self.constants)
+        return constants + self.params + "".join(s.render() for s in self.structs)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An extern "C" kernel of a unit. max_block: the largest block it was written for (plans are checked against it).
+    synchronises: it calls __syncthreads or a warp function, so that the host shim has to run its threads as fibers."""
+
+    unit: Unit
+    name: str
+    struct: Struct
+    max_block: int
+    synchronises: bool = False
+
+
+# --- plans ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Device memory of one lane. nbytes is what its largest piece needs."""
+
+    name: str
+    role: Literal["in", "out", "scratch"]
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A copy between a host array and a device buffer (from the buffer's start).
+
+    array: a name of Request.arrays, or "result". offset, nbytes: bytes within that array.
+    """
+
+    buffer: str
+    array: str
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch. values: the struct's integers; its pointer members are the plan's buffers of the same name."""
+
+    kernel: Kernel
+    grid: int
+    block: int
+    values: Mapping[str, int]
+    shared: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.block <= self.kernel.max_block:
+            raise ValueError(f"{self.kernel.name}: block {self.block} is above its limit {self.kernel.max_block}")
+        if not 0 < self.grid < 2**31:
+            raise ValueError(f"{self.kernel.name}: grid {self.grid} is not in 1..2^31-1")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Part of a batch: copies in, launches in order, copies out; all of it in order on its lane."""
+
+    copies_in: tuple[Transfer, ...]
+    launches: tuple[Launch, ...]
+    copies_out: tuple[Transfer, ...]
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """What a backend carries out. Each lane is one stream with its own set of the buffers; piece i runs on lane
+    i mod lanes, so that the copies of one piece overlap the kernels of another. No pieces: nothing to do (n = 0)."""
+
+    buffers: tuple[Buffer, ...]
+    lanes: int
+    pieces: tuple[Piece, ...]
+
+    def device_bytes(self) -> int:
+        """Device memory that all lanes need together."""
+        return self.lanes * sum(b.nbytes for b in self.buffers)
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a plan may depend on. memory: bytes for the plan's buffers in all (the device's budget).
+
+    whole: do not cut a batch that fits for the sake of overlap (benchmarks: one launch between two events).
+    """
+
+    kind: Literal["cuda", "cpu"]
+    arch: str
+    multiprocessors: int
+    memory: int
+    whole: bool = False
+
+
+# --- ops ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Op(ABC):
+    """What can be asked. One instance an op; `name` is the wire's, and its stem names the four files of the op."""
+
+    id: int
+    name: str
+    summary: str
+    operands: tuple[str, ...] = field(default=())
+
+    @property
+    def stem(self) -> str:
+        return self.name.replace("-", "_")
+
+    @abstractmethod
+    def check(self, call: Call) -> None:
+        """Refuse unknown param bits and fields (BAD_PARAM): what can be told before the length."""
+
+    @abstractmethod
+    def payload_bytes(self, call: Call) -> int | None:
+        """The payload's length by formula; None where the formula has no answer (BAD_LENGTH, length unknown)."""
+
+    @abstractmethod
+    def result_bytes(self, call: Call) -> int:
+        """The length of the results that follow an OK answer."""
+
+    def result_count(self, call: Call) -> int:
+        """What the answer's n says."""
+        return call.n
+
+    @abstractmethod
+    def decode(self, call: Call, payload: memoryview) -> Request:
+        """Views into the payload, with length, limits and modulus checked; no pass over the elements."""
+
+    @abstractmethod
+    def plan(self, request: Request, traits: Traits) -> LaunchPlan:
+        """How a device answers it. Raises ServiceError(OUT_OF_DEVICE_MEMORY) if the budget is below one element."""
+
+    @abstractmethod
+    def reference(self, request: Request, result: memoryview) -> None:
+        """The living definition: writes the right answer, slowly (ops/reference)."""
+
+
+def check_length(op: Op, call: Call, payload: memoryview) -> None:
+    """BAD_LENGTH unless the payload is exactly as long as the formula says."""
+    expected = op.payload_bytes(call)
+    if expected is None or len(payload) != expected:
+        raise RequestError(Status.BAD_LENGTH, f"{op.name}: payload of {len(payload)} bytes, expected {expected}")
