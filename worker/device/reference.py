@@ -1,0 +1,45 @@
+"""The reference backend: each op's living definition, run on the host by gmpy2. It ignores the plan."""
+
+from __future__ import annotations
+
+import platform
+import time
+
+import gmpy2
+
+from limbd.ops.base import LaunchPlan, Request, Traits
+from limbd.worker.device.base import BackendInfo, Outcome
+from limbd.worker.device.host_memory import host_memory_bytes
+
+
+class ReferenceBackend:
+    """Slow and obvious: the oracle of every comparison, and what answers where there is neither GPU nor compiler.
+
+    start() does all the work, so nothing overlaps; its kernel time is wall time, by a monotonic clock.
+    """
+
+    def describe(self) -> BackendInfo:
+        version = f"gmpy2 {gmpy2.version()} ({gmpy2.mp_version()})"
+        return BackendInfo(
+            "reference", platform.processor() or platform.machine(), platform.machine(), host_memory_bytes(), version
+        )
+
+    def traits(self) -> Traits:
+        return Traits("cpu", platform.machine(), 1, host_memory_bytes())
+
+    def register(self, memory: memoryview) -> None:
+        """Host memory is read in place."""
+
+    def start(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
+        begin = time.perf_counter()
+        request.op.reference(request, result)
+        return Outcome(kernel_ms=1e3 * (time.perf_counter() - begin))
+
+    def finish(self, ticket: Outcome) -> Outcome:
+        return ticket
+
+    def run(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
+        return self.finish(self.start(request, plan, result))
+
+    def close(self) -> None:
+        """Nothing is held."""
