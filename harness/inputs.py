@@ -1,0 +1,107 @@
+"""Seeded operands and moduli for tests, fuzzing and benchmarks: half of all operands are drawn from the edges."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+from limbd.ops.params.base import LIMB_BITS
+from limbd.ops.params.fields import FIELDS
+
+# Where carries are born and die.
+HARD_LIMBS = (0, 1, 2**31 - 1, 2**31, 2**31 + 1, 2**32 - 1)
+
+PLAIN_BITS = 256
+
+# 1 and 2 are degenerate; even, powers of two and all-ones stress reduction; the last three have zero limbs in the
+# middle, or a quotient that is as far from its estimate as it gets.
+SPECIAL_MODULI = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    15,
+    16,
+    2**31 - 1,
+    2**32 - 1,
+    2**32,
+    2**32 + 1,
+    2**64 - 1,
+    2**64,
+    2**96 + 1,
+    2**127 - 1,
+    2**128,
+    2**192 - 2**64 - 1,
+    2**224,
+    2**224 - 1,
+    2**224 + 1,
+    2**255,
+    2**255 - 1,
+    2**255 + 1,
+    2**256 - 1,
+    2**256 - 2,
+    2**256 - 2**32,
+    2**256 - 2**63,
+    2**256 - 2**64,
+    2**256 - 2**64 + 1,
+    0xC0 << 248 | 1,
+    1 << 255 | 1 << 64 | 1,
+    0x80000000_00000000_FFFFFFFF_FFFFFFFF_00000000_00000000_FFFFFFFF_00000001,
+)
+
+
+def hard_integer(rng: random.Random, limbs: int = PLAIN_BITS // LIMB_BITS) -> int:
+    """An integer of `limbs` limbs, each drawn from HARD_LIMBS."""
+    return sum(rng.choice(HARD_LIMBS) << (LIMB_BITS * i) for i in range(limbs))
+
+
+def edges(modulus: int, bits: int = PLAIN_BITS) -> tuple[int, ...]:
+    """0, 1, m-1, m, m+1 and R mod m and their neighbours and multiples, as far as they fit `bits` bits."""
+    r = (1 << bits) % modulus
+    top = (1 << bits) - 1
+    near = (0, 1, 2, modulus - 2, modulus - 1, modulus, modulus + 1, r, modulus - r, r * r % modulus)
+    far = (2 * modulus - 1, 2 * modulus, top - top % modulus, top - top % modulus - 1, top, top - 1, 1 << (bits - 1))
+    return tuple(sorted({value for value in (*near, *far) if 0 <= value <= top}))
+
+
+def operands(rng: random.Random, modulus: int, n: int, bits: int = PLAIN_BITS) -> list[int]:
+    """n operands below 2^bits: a quarter of them from hard limbs, a quarter from edges(), a quarter reduced, a quarter
+    of any size."""
+    corners = edges(modulus, bits)
+
+    def draw() -> int:
+        kind = rng.randrange(4)
+        if kind == 0:
+            return hard_integer(rng, bits // LIMB_BITS)
+        if kind == 1:
+            return rng.choice(corners)
+        return rng.randrange(modulus) if kind == 2 else rng.getrandbits(bits)
+
+    return [draw() for _ in range(n)]
+
+
+def modulus_of_bits(rng: random.Random, bits: int) -> int:
+    """A random modulus of exactly `bits` bits; every second one has hard limbs below its top bit."""
+    below = bits - 1
+    rest = rng.getrandbits(below) if rng.randrange(2) else hard_integer(rng) & ((1 << below) - 1)
+    return 1 << below | rest
+
+
+def field_moduli() -> tuple[int, ...]:
+    """The moduli of the registered fields that fit a plain element, toys too."""
+    return tuple(field.modulus for field in FIELDS if field.bits <= PLAIN_BITS)
+
+
+def moduli(rng: random.Random) -> Iterator[int]:
+    """An endless stream: registered fields and SPECIAL_MODULI first, each once, then one of every bit length 1..256 in
+    random order, for ever."""
+    yield from _shuffled(rng, (*field_moduli(), *SPECIAL_MODULI))
+    while True:
+        for bits in _shuffled(rng, range(1, PLAIN_BITS + 1)):
+            yield modulus_of_bits(rng, bits)
+
+
+def _shuffled(rng: random.Random, items: Sequence[int]) -> list[int]:
+    return rng.sample(items, len(items))
