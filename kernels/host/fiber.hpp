@@ -1,0 +1,182 @@
+// Fibers: one small stack for each CUDA thread of a block, and the switch between them.
+#pragma once
+
+#if defined(__SANITIZE_ADDRESS__)
+#define LIMBD_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LIMBD_ASAN 1
+#endif
+#endif
+
+#ifdef LIMBD_ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace limbd_host {
+
+// Bytes of a fiber's stack by build. Optimised kernels keep a few KiB; checked builds spill every temporary, and
+// AddressSanitizer pads every local array with red zones.
+#if defined(LIMBD_ASAN)
+constexpr std::size_t STACK_BYTES = 512 << 10;
+#elif defined(KERNEL_VERIFY)
+constexpr std::size_t STACK_BYTES = 128 << 10;
+#else
+constexpr std::size_t STACK_BYTES = 64 << 10;
+#endif
+
+// A suspended flow of control. stack is its lowest usable byte; the page below it is a guard.
+struct Fiber {
+    void* stack_pointer;
+    void* stack;
+    std::size_t stack_bytes;
+    void* fake_stack;  // AddressSanitizer's own record of the stack
+#if !defined(__x86_64__) && !defined(__aarch64__)
+    ucontext_t machine;
+#endif
+};
+
+#if defined(__x86_64__)
+
+// Saves the callee-saved registers on the current stack, its pointer in *from, and continues at `to`.
+extern "C" void limbd_host_switch(void** from, void* to);
+asm(R"(
+    .text
+    .p2align 4
+    .type limbd_host_switch, @function
+limbd_host_switch:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+    .size limbd_host_switch, . - limbd_host_switch
+)");
+
+inline void prepare(Fiber& fiber, void (*entry)()) {
+    // From the top: a null return address (entry never returns; it keeps the stack aligned as after a call), the
+    // entry that `ret` jumps to, six saved registers.
+    void** top = reinterpret_cast<void**>(static_cast<char*>(fiber.stack) + fiber.stack_bytes);
+    std::memset(top - 8, 0, 8 * sizeof(void*));
+    top[-2] = reinterpret_cast<void*>(entry);
+    fiber.stack_pointer = top - 8;
+}
+
+inline void switch_machine(Fiber& from, Fiber& to) { limbd_host_switch(&from.stack_pointer, to.stack_pointer); }
+
+#elif defined(__aarch64__)
+
+extern "C" void limbd_host_switch(void** from, void* to);
+asm(R"(
+    .text
+    .p2align 4
+    .type limbd_host_switch, %function
+limbd_host_switch:
+    sub sp, sp, #160
+    stp x19, x20, [sp, #0]
+    stp x21, x22, [sp, #16]
+    stp x23, x24, [sp, #32]
+    stp x25, x26, [sp, #48]
+    stp x27, x28, [sp, #64]
+    stp x29, x30, [sp, #80]
+    stp d8, d9, [sp, #96]
+    stp d10, d11, [sp, #112]
+    stp d12, d13, [sp, #128]
+    stp d14, d15, [sp, #144]
+    mov x9, sp
+    str x9, [x0]
+    mov sp, x1
+    ldp x19, x20, [sp, #0]
+    ldp x21, x22, [sp, #16]
+    ldp x23, x24, [sp, #32]
+    ldp x25, x26, [sp, #48]
+    ldp x27, x28, [sp, #64]
+    ldp x29, x30, [sp, #80]
+    ldp d8, d9, [sp, #96]
+    ldp d10, d11, [sp, #112]
+    ldp d12, d13, [sp, #128]
+    ldp d14, d15, [sp, #144]
+    add sp, sp, #160
+    ret
+    .size limbd_host_switch, . - limbd_host_switch
+)");
+
+inline void prepare(Fiber& fiber, void (*entry)()) {
+    void** top = reinterpret_cast<void**>(static_cast<char*>(fiber.stack) + fiber.stack_bytes);
+    std::memset(top - 20, 0, 20 * sizeof(void*));
+    top[-20 + 11] = reinterpret_cast<void*>(entry);  // x30, at 88 bytes
+    fiber.stack_pointer = top - 20;
+}
+
+inline void switch_machine(Fiber& from, Fiber& to) { limbd_host_switch(&from.stack_pointer, to.stack_pointer); }
+
+#else
+
+inline void prepare(Fiber& fiber, void (*entry)()) {
+    getcontext(&fiber.machine);
+    fiber.machine.uc_stack.ss_sp = fiber.stack;
+    fiber.machine.uc_stack.ss_size = fiber.stack_bytes;
+    fiber.machine.uc_link = nullptr;
+    makecontext(&fiber.machine, entry, 0);
+}
+
+inline void switch_machine(Fiber& from, Fiber& to) { swapcontext(&from.machine, &to.machine); }
+
+#endif
+
+// The first thing a fiber does when it runs for the first time. from: who switched to it; its stack is learnt here,
+// which is how the bounds of the operating system's own stack become known.
+inline void arrive_first([[maybe_unused]] Fiber& from) {
+#ifdef LIMBD_ASAN
+    const void* bottom;
+    __sanitizer_finish_switch_fiber(nullptr, &bottom, &from.stack_bytes);
+    from.stack = const_cast<void*>(bottom);
+#endif
+}
+
+inline void switch_fiber(Fiber& from, Fiber& to) {
+#ifdef LIMBD_ASAN
+    __sanitizer_start_switch_fiber(&from.fake_stack, to.stack, to.stack_bytes);
+#endif
+    switch_machine(from, to);
+#ifdef LIMBD_ASAN
+    __sanitizer_finish_switch_fiber(from.fake_stack, nullptr, nullptr);
+#endif
+}
+
+// Stacks for `count` fibers in one mapping, each above a guard page, so that an overflow is a fault at once.
+class Stacks {
+  public:
+    explicit Stacks(unsigned count) : page(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))), bytes(count * stride()) {
+        void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (mapped == MAP_FAILED) fail("no memory for the stacks of %u fibers", count);
+        base = static_cast<char*>(mapped);
+        for (unsigned i = 0; i < count; ++i) {
+            if (mprotect(base + i * stride(), page, PROT_NONE) != 0) fail("no guard page for a fiber's stack");
+        }
+    }
+    ~Stacks() { munmap(base, bytes); }
+    Stacks(const Stacks&) = delete;
+    Stacks& operator=(const Stacks&) = delete;
+
+    void* stack(unsigned i) const { return base + i * stride() + page; }
+
+  private:
+    std::size_t stride() const { return STACK_BYTES + page; }
+
+    std::size_t page;
+    std::size_t bytes;
+    char* base;
+};
+
+}  // namespace limbd_host
