@@ -1,0 +1,139 @@
+"""The known answers that ship with the package: one msgpack file an op, one a registered field, one for the demo.
+
+A file is a map {schema, checked_by, batches}. A batch is a map of one op and one modulus:
+
+    op        the wire's name                     source    a row of SOURCES.md
+    name      of the modulus or case              field     name of the registered field (files field_*), else absent
+    modulus   little-endian bytes                 operands  map of name -> n elements, little-endian, `width` bytes each
+    n, width  elements, bytes an element          expected  n elements
+
+SOURCES.md names the origin, the licence and the generator of each file; build.py writes the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+
+from limbd.ops.base import LIMB_BYTES, Call, Limbs
+from limbd.ops.params import fields
+from limbd.ops.params.base import Field
+from limbd.ops.params.layout import PLAIN_LIMBS
+
+SCHEMA = 1
+
+# Each answer was computed by both, and they agreed (peers.py).
+CHECKED_BY = ["GMP (gmpy2)", "CPython int"]
+
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Known answers of one op modulo one modulus, in the wire's layout.
+
+    operands, expected: uint32 arrays of shape (n, width / 4), read-only. field: None where the modulus stands in the
+    payload.
+    """
+
+    op: str
+    source: str
+    name: str
+    modulus: int
+    width: int
+    operands: Mapping[str, Limbs]
+    expected: Limbs
+    field: Field | None = None
+
+    @property
+    def n(self) -> int:
+        return len(self.expected)
+
+    @cached_property
+    def call(self) -> Call:
+        """The call that asks for these answers."""
+        return Call(self.n, field=self.field)
+
+    def payload(self) -> bytes:
+        """The request's payload: the modulus unless a field names it, then the operands."""
+        modulus = b"" if self.field else self.modulus.to_bytes(self.width, "little")
+        return modulus + b"".join(array.tobytes() for array in self.operands.values())
+
+    def fits_plain_elements(self) -> bool:
+        """Whether the modulus can stand in the payload, as it must in version 1 of the wire."""
+        return self.width == PLAIN_LIMBS * LIMB_BYTES
+
+    def without_field(self) -> Vectors:
+        """The same answers, asked for with the modulus in the payload."""
+        return Vectors(self.op, self.source, self.name, self.modulus, self.width, self.operands, self.expected)
+
+
+def files_of(op: str) -> list[Path]:
+    """The file of the op's stem, then those of the registered fields. The first need not exist."""
+    stem = op.replace("-", "_")
+    return [FOLDER / f"{stem}.msgpack", *sorted(FOLDER.glob("field_*.msgpack"))]
+
+
+def load(op: str) -> Iterator[Vectors]:
+    """Every shipped batch of this op. Raises FileNotFoundError where the op has no vector file."""
+    for path in files_of(op):
+        for batch in read_file(path):
+            if batch.op == op:
+                yield batch
+
+
+def read_file(path: Path) -> Iterator[Vectors]:
+    """The batches of one file. Raises ValueError where the file is not of this schema."""
+    document = msgpack.unpackb(path.read_bytes())
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise ValueError(f"{path.name} is not a vector file of schema {SCHEMA}")
+    for batch in document["batches"]:
+        yield _vectors(path, batch)
+
+
+def write_file(path: Path, batches: list[Vectors]) -> None:
+    """What read_file reads."""
+    document = {"schema": SCHEMA, "checked_by": CHECKED_BY, "batches": [_plain(batch) for batch in batches]}
+    path.write_bytes(msgpack.packb(document))
+
+
+def _vectors(path: Path, batch: Mapping[str, Any]) -> Vectors:
+    width, n = batch["width"], batch["n"]
+    modulus = int.from_bytes(batch["modulus"], "little")
+    operands = {name: _elements(data, n, width) for name, data in batch["operands"].items()}
+    expected = _elements(batch["expected"], n, width)
+    field = _field(path, batch["field"], modulus) if "field" in batch else None
+    return Vectors(batch["op"], batch["source"], batch["name"], modulus, width, operands, expected, field)
+
+
+def _elements(data: bytes, n: int, width: int) -> Limbs:
+    return np.frombuffer(data, dtype="<u4").reshape(n, width // LIMB_BYTES)
+
+
+def _field(path: Path, name: str, modulus: int) -> Field:
+    """The registered field, which must still have the modulus that the answers were made with."""
+    field = fields.by_name(name)
+    if field is None or field.modulus != modulus:
+        raise ValueError(f"{path.name}: no registered field {name} with the modulus {modulus:#x}")
+    return field
+
+
+def _plain(batch: Vectors) -> dict[str, Any]:
+    named = {"field": batch.field.name} if batch.field else {}
+    return {
+        "op": batch.op,
+        "source": batch.source,
+        "name": batch.name,
+        **named,
+        "modulus": batch.modulus.to_bytes(batch.width, "little"),
+        "n": batch.n,
+        "width": batch.width,
+        "operands": {name: array.tobytes() for name, array in batch.operands.items()},
+        "expected": batch.expected.tobytes(),
+    }
