@@ -1,0 +1,40 @@
+// What the two compilers of these sources have to agree on: fixed-width integers, CUDA's words, range checks.
+// Under NVRTC CUDA's words are built in; a host C++ compiler gets them from host/shim.hpp.
+#pragma once
+
+#ifdef __CUDACC_RTC__
+
+// NVRTC has no <stdint.h>.
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+
+#ifdef KERNEL_VERIFY
+#define VERIFY(condition) ((condition) ? (void)0 : __trap())
+#endif
+
+#else
+
+#include "host/shim.hpp"
+
+#ifdef KERNEL_VERIFY
+#include <cstdio>
+#include <cstdlib>
+#define VERIFY(condition)                                                                      \
+    ((condition) ? (void)0                                                                     \
+                 : ((void)std::fprintf(stderr, "%s:%d: VERIFY(%s)\n", __FILE__, __LINE__, #condition), std::abort()))
+#endif
+
+#endif
+
+// Checks of a function's contract: compiled in with -DKERNEL_VERIFY, else nothing (the condition is not evaluated).
+#ifndef KERNEL_VERIFY
+#define VERIFY(condition) ((void)0)
+#endif
+
+static_assert(sizeof(uint32_t) == 4 && sizeof(uint64_t) == 8, "fixed widths");
