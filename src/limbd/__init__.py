@@ -1,3 +1,32 @@
-"""limbd: a batch worker for big-integer arithmetic on GPUs."""
+"""limbd: a batch worker for big-integer arithmetic on GPUs.
+
+import limbd
+
+with limbd.Client() as client:
+    client.mod_mul([3, 4], [5, 6], 7)    # [1, 3]
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from limbd.ops.status import LimbdError, RequestError, ServiceError, Status
+    from limbd.worker.client import AsyncClient, Client
 
 __version__ = "0.1.0"
+
+__all__ = ["AsyncClient", "Client", "LimbdError", "RequestError", "ServiceError", "Status", "__version__"]
+
+_CLIENTS = ("AsyncClient", "Client")
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, imported when they are first used: `limbd pipe` and `--help` need none of them."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _CLIENTS:
+        from limbd.worker import client as home
+    else:
+        from limbd.ops import status as home  # type: ignore[no-redef]
+    return getattr(home, name)

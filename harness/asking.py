@@ -1,0 +1,139 @@
+"""What `limbd call`, `frame` and `decode` do: questions to a worker, and version 1's frames as files."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from limbd.harness.textio import ELEMENT_BYTES, InputError, write_numbers
+from limbd.ops.base import Op
+from limbd.ops.status import Status
+from limbd.worker import wire
+from limbd.worker.client import Client
+from limbd.worker.exchange import exchange
+
+Limbs = npt.NDArray[np.uint32]
+
+# Elements of one request of `call`: far below the payload limit, large enough to fill a GPU, and small enough for the
+# progress bar to move.
+BATCH = 1 << 20
+# Requests under way at a time: the worker's copies overlap its kernels.
+IN_FLIGHT = 3
+# An answer's body is read and printed in parts of this size.
+_PART_BYTES = ELEMENT_BYTES << 16
+
+
+def call(client: Client, op: Op, operands: Sequence[Limbs], modulus: int) -> Limbs:
+    """The answer to a question of any length, cut into batches; a progress bar on a terminal's stderr."""
+    n = len(operands[0])
+    if n <= BATCH:
+        answer: Limbs = client.call(op.name, list(operands), modulus)
+        return answer
+    parts: list[Limbs] = []
+    with progress() as bar:
+        task = bar.add_task(op.name, total=n)
+        under_way = []
+        for start in range(0, n, BATCH):
+            under_way.append(client.submit(op.name, [a[start : start + BATCH] for a in operands], modulus))
+            if len(under_way) == IN_FLIGHT:
+                parts.append(under_way.pop(0).result())
+                bar.advance(task, len(parts[-1]))
+        for pending in under_way:
+            parts.append(pending.result())
+            bar.advance(task, len(parts[-1]))
+    return np.concatenate(parts)
+
+
+def progress() -> Progress:
+    """A progress bar on stderr, silent where that is no terminal."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+        transient=True,
+    )
+
+
+def frame(op: Op, operands: Sequence[Limbs], modulus: int) -> list[memoryview]:
+    """A version-1 request, piece by piece."""
+    return exchange(op.name, list(operands), modulus).buffers
+
+
+def write_frame(pieces: Sequence[memoryview], path: Path | None) -> None:
+    """To a file, or to the standard output."""
+    if path is None:
+        sys.stdout.buffer.writelines(pieces)
+        sys.stdout.buffer.flush()
+        return
+    try:
+        with path.open("wb") as file:
+            file.writelines(pieces)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def read_frame(path: Path) -> bytes:
+    """A request that `limbd frame` or --keep-failed wrote."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def decode(path: Path | None, width: int, out: TextIO, *, decimal: bool = False) -> bool:
+    """Prints every answer of a stream: its status and n, then a result a line. False where one is an error.
+
+    width: bytes of a result; InputError for a stream that is not made of whole answers.
+    """
+    if path is None:
+        return _decode_stream(sys.stdin.buffer, "standard input", width, out, decimal)
+    try:
+        with path.open("rb") as file:
+            return _decode_stream(file, str(path), width, out, decimal)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def _decode_stream(stream: BinaryIO, source: str, width: int, out: TextIO, decimal: bool) -> bool:
+    if width % 4 or not width:
+        raise InputError(f"a result of {width} bytes: results are made of 4-byte limbs")
+    good = True
+    for status, count in _headers(stream, source):
+        name = Status(status).name if status in set(Status) else f"unknown status {status}"
+        print(f"{name} n={count}", file=out)
+        good &= status == Status.OK
+        for part in _body(stream, source, count * width):
+            write_numbers(np.frombuffer(part, dtype="<u4").reshape(-1, width // 4), None, out, decimal=decimal)
+    return good
+
+
+def _headers(stream: BinaryIO, source: str) -> Iterator[tuple[int, int]]:
+    layout, number = wire.VERSION_1.response, 0
+    while header := stream.read(layout.size):
+        number += 1
+        if not header.startswith(wire.MAGIC_V1):
+            raise InputError(f"{source}: answer {number} does not start with {wire.MAGIC_V1.decode()}")
+        if len(header) < layout.size:
+            raise InputError(f"{source}: the header of answer {number} is cut short")
+        told = layout.unpack(header)
+        yield told["status"], told["n"]
+
+
+def _body(stream: BinaryIO, source: str, length: int) -> Iterator[bytes]:
+    while length:
+        # A multiple of every width that is a power of two, or three times one, up to 192 bytes.
+        part = stream.read(min(length, 3 * _PART_BYTES))
+        if not part:
+            raise InputError(f"{source}: the results are cut short, {length} bytes are missing")
+        length -= len(part)
+        yield part

@@ -1,0 +1,423 @@
+"""The command line: arguments in, one call of the room below, an exit code out.
+
+Exit codes: 0 everything went well; 1 a request, a check or a worker failed; 2 the command itself was wrong.
+Every command imports what it needs when it runs, so that `limbd --help` and `limbd pipe` start quickly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from limbd import __version__
+from limbd.worker.config import BACKENDS, Config, KeepFailed
+
+if TYPE_CHECKING:
+    from limbd.ops.base import Op
+    from limbd.worker.client import Client
+OK, FAILED, USAGE = 0, 1, 2
+INTERRUPTED = 130
+
+DESCRIPTION = """\
+A batch worker for big-integer arithmetic on GPUs: a frame comes in on the standard input, a TCP port or a Unix socket,
+a kernel runs over the batch, a frame goes out."""
+
+EXAMPLES = """\
+examples:
+  limbd demo                                              the shipped batch through a real worker
+  limbd frame mod-mul --modulus 7 3 5 | limbd pipe | limbd decode
+  limbd call mod-inv --modulus secp256k1 2 3 0x10001
+  limbd call mod-mul --modulus p256 --a a.npy --b b.npy --out products.npy
+  limbd serve --listen tcp://127.0.0.1:9091 --listen unix:/tmp/limbd.sock
+  limbd kat --connect 127.0.0.1:9091                      known answers against a running worker
+
+exit codes: 0 all well, 1 a request or a check failed, 2 the command was wrong"""
+
+OPERANDS = """\
+operands:
+  numbers are decimal, or hexadecimal after 0x; several are separated by commas. A file is .bin (32-byte little-endian
+  elements), .npy (uint32 (n, 8), uint64 (n, 4), uint8 (n, 32), or integers (n,)) or text with numbers in it; "-" is
+  text on the standard input, @PATH a file of any name. One number beside a longer operand stands for every element."""
+
+
+@dataclass(frozen=True)
+class Command:
+    name: str
+    summary: str
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    epilog: str = ""
+
+
+# --- arguments that several commands share --------------------------------------------------------------------------
+
+
+def _bytes(text: str) -> int:
+    """ "64M" -> 67108864; K, M, G and T are powers of 1024."""
+    units = {"K": 10, "M": 20, "G": 30, "T": 40}
+    number = text.upper().removesuffix("B").removesuffix("I")
+    shift = units.get(number[-1:], 0)
+    digits = number[:-1] if shift else number
+    if not digits.isdigit() or int(digits) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: a number of bytes, such as 64M or 2G")
+    return int(digits) << shift
+
+
+def _address(text: str) -> str:
+    from limbd.worker.link import Address
+
+    try:
+        Address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def _op(text: str) -> Op:
+    from limbd.ops import by_name
+    from limbd.ops.status import RequestError
+
+    try:
+        return by_name(text.replace("_", "-"))
+    except RequestError as error:
+        raise argparse.ArgumentTypeError(f"{error.message}; {error.hint}") from None
+
+
+def _modulus(text: str) -> int:
+    from limbd.harness.textio import InputError, parse_modulus
+
+    try:
+        return parse_modulus(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no count")
+    return int(text)
+
+
+def _devices(text: str) -> tuple[int, ...]:
+    """ "0" or "0,1"."""
+    devices = tuple(_count(part) for part in text.split(","))
+    if len(set(devices)) != len(devices):
+        raise argparse.ArgumentTypeError(f"{text!r} names a device twice")
+    return devices
+
+
+def _add_backend(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("worker")
+    group.add_argument("--backend", choices=BACKENDS, default="auto", help="auto takes the first that works (default)")
+    group.add_argument(
+        "--device",
+        type=_devices,
+        default=(0,),
+        metavar="N[,N]",
+        help="which GPU, or GPUs, one process each (default 0)",
+    )
+    group.add_argument("--device-memory", type=_bytes, metavar="SIZE", help="device memory to use at most, such as 64M")
+    group.add_argument("--cache-dir", type=Path, metavar="DIR", help="where compiled kernels are kept")
+
+
+def _add_service(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("service")
+    group.add_argument(
+        "--keep-failed", type=Path, metavar="DIR", help="keep frames that failed on the device (they hold operands)"
+    )
+    group.add_argument("--quiet", action="store_true", help="no line on stderr for requests that went well")
+    group.add_argument("--toys", action="store_true", help="serve the toy fields too (tests)")
+
+
+def _add_target(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--verbose", action="store_true", help="show what the local worker says on stderr")
+    parser.add_argument("--connect", type=_address, metavar="ADDR", help="a running worker: HOST:PORT or unix:PATH")
+    _add_backend(parser)
+
+
+def _add_question(parser: argparse.ArgumentParser) -> None:
+    """OP, the modulus and the operands, by name or by position."""
+    from limbd.ops import OPS
+
+    parser.add_argument("op", type=_op, nargs="?", metavar="OP", help=", ".join(op.name for op in OPS))
+    parser.add_argument("values", nargs="*", metavar="OPERAND", help="the operands in order; for mod-inv any number")
+    parser.add_argument(
+        "--modulus",
+        "-m",
+        type=_modulus,
+        metavar="M",
+        help="a field's name (secp256k1, bn254_fr), decimal or hexadecimal",
+    )
+    for name in dict.fromkeys(name for op in OPS for name in op.operands):
+        takers = ", ".join(op.name for op in OPS if name in op.operands)
+        parser.add_argument(f"--{name}", metavar="OPERAND", help=f"operand {name} of {takers}")
+
+
+def _specs(options: argparse.Namespace) -> list[tuple[str, str]]:
+    """(operand, what was written for it); InputError where operands are missing or too many."""
+    from limbd.harness.textio import InputError, operand_specs
+
+    if options.op is None or options.modulus is None:
+        raise InputError("an op and --modulus are needed")
+    named = {name: getattr(options, name) for name in options.op.operands if getattr(options, name) is not None}
+    others = [
+        name for name in _operand_names() if name not in options.op.operands and getattr(options, name) is not None
+    ]
+    if others:
+        raise InputError(f"{options.op.name} has no operand {others[0]} (it takes {', '.join(options.op.operands)})")
+    return operand_specs(options.op, named, options.values)
+
+
+def _operand_names() -> list[str]:
+    from limbd.ops import OPS
+
+    return list(dict.fromkeys(name for op in OPS for name in op.operands))
+
+
+def _client(options: argparse.Namespace) -> Client:
+    from limbd.worker.client import Client
+
+    return Client(
+        options.connect,
+        backend=options.backend,
+        devices=options.device,
+        device_memory=options.device_memory,
+        cache=options.cache_dir,
+        verbose=options.verbose,
+    )
+
+
+def _config(options: argparse.Namespace) -> Config:
+    """The worker's configuration: built here, once."""
+    keep = getattr(options, "keep_failed", None)
+    return Config(
+        backend=options.backend,
+        devices=options.device,
+        device_memory=options.device_memory,
+        listen=tuple(getattr(options, "listen", ())),
+        cache=options.cache_dir,
+        keep_failed=KeepFailed(keep) if keep else None,
+        log_requests=not getattr(options, "quiet", False),
+        toys=getattr(options, "toys", False),
+    )
+
+
+# --- the worker -----------------------------------------------------------------------------------------------------
+
+
+def _configure_pipe(parser: argparse.ArgumentParser) -> None:
+    _add_backend(parser)
+    _add_service(parser)
+
+
+def _run_pipe(options: argparse.Namespace) -> int:
+    from limbd.worker.server import run_pipe
+
+    if sys.stdin is not None and sys.stdin.isatty():
+        print("limbd pipe: frames are read from the standard input, which is a terminal (Ctrl-D ends)", file=sys.stderr)
+    return run_pipe(_config(options))
+
+
+def _configure_serve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--listen",
+        type=_address,
+        action="append",
+        required=True,
+        metavar="ADDR",
+        help="tcp://127.0.0.1:PORT or unix:PATH; may be given several times",
+    )
+    _add_backend(parser)
+    _add_service(parser)
+
+
+def _run_serve(options: argparse.Namespace) -> int:
+    from limbd.worker.server import run_serve
+
+    return run_serve(_config(options))
+
+
+# --- asking ---------------------------------------------------------------------------------------------------------
+
+
+def _configure_call(parser: argparse.ArgumentParser) -> None:
+    _add_question(parser)
+    parser.add_argument("--replay", type=Path, metavar="FILE", help="send a frame as --keep-failed or `frame` wrote it")
+    parser.add_argument("--out", metavar="FILE", help="write .bin, .npy or text instead of printing")
+    parser.add_argument("--decimal", action="store_true", help="print decimal instead of hexadecimal")
+    _add_target(parser)
+
+
+def _run_call(options: argparse.Namespace) -> int:
+    from limbd.harness import asking, textio
+
+    if options.replay:
+        frame = asking.read_frame(options.replay)
+        with _client(options) as client:
+            values = client.replay(frame)
+    else:
+        operands = textio.as_operands(_specs(options))
+        with _client(options) as client:
+            values = asking.call(client, options.op, operands, options.modulus)
+    textio.write_numbers(values, options.out, sys.stdout, decimal=options.decimal)
+    return OK
+
+
+def _configure_frame(parser: argparse.ArgumentParser) -> None:
+    _add_question(parser)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write to a file instead of the standard output")
+
+
+def _run_frame(options: argparse.Namespace) -> int:
+    from limbd.harness import asking, textio
+
+    frame = asking.frame(options.op, textio.as_operands(_specs(options)), options.modulus)
+    if options.out is None and sys.stdout.isatty():
+        raise textio.InputError("a frame is binary: pipe it into `limbd pipe`, or give --out FILE")
+    asking.write_frame(frame, options.out)
+    return OK
+
+
+def _configure_decode(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the answers (default: the standard input)")
+    parser.add_argument("--width", type=_count, default=32, metavar="BYTES", help="bytes of a result (default 32)")
+    parser.add_argument("--decimal", action="store_true", help="print decimal instead of hexadecimal")
+
+
+def _run_decode(options: argparse.Namespace) -> int:
+    from limbd.harness import asking
+
+    return OK if asking.decode(options.file, options.width, sys.stdout, decimal=options.decimal) else FAILED
+
+
+# --- looking and checking -------------------------------------------------------------------------------------------
+
+
+def _configure_info(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
+    _add_backend(parser)
+
+
+def _run_info(options: argparse.Namespace) -> int:
+    from limbd.harness import info
+
+    info.show(info.collect(_config(options)), as_json=options.json)
+    return OK
+
+
+def _configure_demo(parser: argparse.ArgumentParser) -> None:
+    _add_target(parser)
+
+
+def _run_demo(options: argparse.Namespace) -> int:
+    from limbd.harness import demo
+
+    with _client(options) as client:
+        return OK if demo.run(client) else FAILED
+
+
+def _configure_kat(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--op", type=_op, metavar="OP", help="this op only")
+    _add_target(parser)
+
+
+def _configure_fuzz(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--op", type=_op, metavar="OP", help="this op only")
+    parser.add_argument("--seed", type=_count, help="where the random numbers start (default: the clock)")
+    parser.add_argument("--seconds", type=float, default=10.0, help="how long (default 10)")
+    _add_target(parser)
+
+
+# --- the parser -----------------------------------------------------------------------------------------------------
+
+COMMANDS = (
+    Command("demo", "send the shipped batch through a real worker and compare", _configure_demo, _run_demo),
+    Command("pipe", "the worker on the standard streams", _configure_pipe, _run_pipe),
+    Command("serve", "the worker on TCP ports and Unix sockets", _configure_serve, _run_serve),
+    Command("call", "ask a worker and print or write the answer", _configure_call, _run_call, OPERANDS),
+    Command("frame", "write a request's bytes, for `limbd pipe`", _configure_frame, _run_frame, OPERANDS),
+    Command("decode", "print the answers that `limbd pipe` wrote", _configure_decode, _run_decode),
+    Command("info", "devices, backends, compilers, ops, fields, limits, cache", _configure_info, _run_info),
+)
+
+
+class _Parser(argparse.ArgumentParser):
+    """One line about what is wrong, and where help is."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def _parser(chosen: str | None) -> argparse.ArgumentParser:
+    """The parser; only the chosen command's arguments are filled in, because they cost imports."""
+    parser = _Parser(
+        prog="limbd",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"limbd {__version__}")
+    rooms = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    for command in COMMANDS:
+        room = rooms.add_parser(
+            command.name,
+            help=command.summary,
+            description=command.summary[0].upper() + command.summary[1:] + ".",
+            epilog=command.epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        room.set_defaults(run=command.run)
+        if command.name == chosen:
+            command.configure(room)
+    return parser
+
+
+def _parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    """argparse gives up on positional arguments behind an option (`call mod-mul --modulus 7 3 5`): they are operands."""
+    options, rest = parser.parse_known_args(words)
+    if rest and hasattr(options, "values") and not any(word.startswith("-") for word in rest):
+        options.values += rest
+    elif rest:
+        parser.error(f"unrecognised arguments: {' '.join(rest)}")
+    return options
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The entry point of `limbd`. Returns the exit code; argparse exits by itself for --help and mistakes."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    parser = _parser(next((word for word in words if not word.startswith("-")), None))
+    options = _parse(parser, words)
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; the interpreter must not complain about it when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:
+        return _report(error, options.command)
+
+
+def _report(error: Exception, command: str) -> int:
+    """One line for what a user can put right; anything else is a defect, and keeps its traceback."""
+    from limbd.harness.textio import InputError
+    from limbd.ops.status import LimbdError
+
+    if not isinstance(error, InputError | LimbdError):
+        raise error
+    print(f"limbd {command}: {error}", file=sys.stderr)
+    return USAGE if isinstance(error, InputError) else FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())
