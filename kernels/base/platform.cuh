@@ -14,6 +14,9 @@ typedef short int16_t;
 typedef int int32_t;
 typedef long long int64_t;
 
+// The block's dynamic shared memory as `type name[]` (the size is the launch's).
+#define DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
+
 #ifdef KERNEL_VERIFY
 #define VERIFY(condition) ((condition) ? (void)0 : __trap())
 #endif
@@ -23,11 +26,7 @@ typedef long long int64_t;
 #include "host/shim.hpp"
 
 #ifdef KERNEL_VERIFY
-#include <cstdio>
-#include <cstdlib>
-#define VERIFY(condition)                                                                      \
-    ((condition) ? (void)0                                                                     \
-                 : ((void)std::fprintf(stderr, "%s:%d: VERIFY(%s)\n", __FILE__, __LINE__, #condition), std::abort()))
+#define VERIFY(condition) ((condition) ? (void)0 : ::limbd_host::verify_failed(#condition, __FILE__, __LINE__))
 #endif
 
 #endif

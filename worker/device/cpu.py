@@ -1,0 +1,273 @@
+"""The CPU backend: the same kernel sources, compiled by the host's C++ compiler, on all cores.
+
+A plan's in and out buffers are the host arrays themselves: a Transfer only says which. So the copies out of a piece
+must cover what its launches write, which holds for every plan that a device could run too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from limbd.kernels.source import MissingSource, Sources
+from limbd.ops.base import Buffer, Launch, LaunchPlan, Piece, Request, Traits, Transfer, Unit
+from limbd.ops.status import LimbdError, ServiceError, Status
+from limbd.worker.device import host_compiler
+from limbd.worker.device.base import BackendInfo, Outcome
+from limbd.worker.device.cache import Cache
+from limbd.worker.device.host_compiler import HostCompiler, Variant
+
+Bytes = npt.NDArray[np.uint8]
+
+# The kernels load and store 16 bytes at a time.
+ALIGNMENT = 16
+
+# Chunks of blocks that each thread takes in one launch: few enough to cost nothing, many enough that the last threads
+# to finish differ by little.
+CHUNKS_PER_THREAD = 8
+
+# With LIMBD_POISON=1 results are filled with this before each batch, so that bytes which no kernel wrote show.
+POISON = 0xA5
+POISON_VARIABLE = "LIMBD_POISON"
+
+
+class Job(ctypes.Structure):
+    """One launch, shared by the threads that run it (kernels/host/launch.hpp)."""
+
+    _fields_ = (
+        ("arguments", ctypes.c_void_p),
+        ("argument_bytes", ctypes.c_uint64),
+        ("next", ctypes.c_uint64),
+        ("grid", ctypes.c_uint32),
+        ("block", ctypes.c_uint32),
+        ("shared", ctypes.c_uint32),
+        ("chunk", ctypes.c_uint32),
+        ("synchronises", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+    )
+
+
+@dataclass
+class _Lane:
+    """What a lane's buffers are bound to: addresses by buffer name, and whatever keeps that memory alive."""
+
+    buffers: Mapping[str, Buffer]
+    addresses: dict[str, int] = field(default_factory=dict)
+    alive: dict[str, Bytes] = field(default_factory=dict)
+
+    def bind(self, name: str, memory: Bytes) -> None:
+        self.addresses[name] = _address(memory)
+        self.alive[name] = memory
+
+
+class CpuBackend:
+    """Runs plans on the cores that this process may use. Batches run one after another, each on all of them."""
+
+    def __init__(
+        self,
+        *,
+        cache: Cache | None = None,
+        compiler: HostCompiler | None = None,
+        variant: Variant = Variant.FAST,
+        threads: int | None = None,
+        sources: Sources | None = None,
+        memory: int | None = None,
+        poison: bool | None = None,
+    ) -> None:
+        """threads: default, the processors this process may run on. memory: what plans are told; default, all RAM.
+        Raises ServiceError(NO_DEVICE) without a compiler."""
+        self.compiler = compiler or host_compiler.find()
+        self.cache = cache or Cache()
+        self._variant = variant
+        self._sources = sources or Sources()
+        self._threads = threads or len(os.sched_getaffinity(0))
+        self._memory = memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        self._poison = os.environ.get(POISON_VARIABLE) == "1" if poison is None else poison
+        self._libraries: dict[Unit, ctypes.CDLL] = {}
+        self._lock = threading.Lock()
+        self._conductor = ThreadPoolExecutor(1, "limbd-cpu-batch")
+        # The conductor works on a launch like the others.
+        self._workers = ThreadPoolExecutor(self._threads - 1, "limbd-cpu") if self._threads > 1 else None
+
+    def describe(self) -> BackendInfo:
+        return BackendInfo(
+            "cpu", host_compiler.processor_model(), platform.machine(), self._memory, self.compiler.describe()
+        )
+
+    def traits(self) -> Traits:
+        return Traits("cpu", platform.machine(), self._threads, self._memory)
+
+    def register(self, memory: memoryview) -> None:
+        """Nothing to do: the kernels work in host memory."""
+
+    def prepare(self, units: Iterable[Unit]) -> None:
+        """Compiles units, several at a time, so that no batch waits for them."""
+        with ThreadPoolExecutor(self._threads, "limbd-compile") as pool:
+            for done in [pool.submit(self.library, unit) for unit in units]:
+                done.result()
+
+    def start(self, request: Request, plan: LaunchPlan, result: memoryview) -> Future[Outcome]:
+        return self._conductor.submit(self._run, request, plan, result)
+
+    def finish(self, ticket: Future[Outcome]) -> Outcome:
+        return ticket.result()
+
+    def run(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
+        return self.finish(self.start(request, plan, result))
+
+    def close(self) -> None:
+        self._conductor.shutdown()
+        if self._workers is not None:
+            self._workers.shutdown()
+        self.cache.close()
+
+    def library(self, unit: Unit) -> ctypes.CDLL:
+        """The unit's loaded library, compiled at its first use. Raises ServiceError(INTERNAL)."""
+        with self._lock:
+            if unit in self._libraries:
+                return self._libraries[unit]
+        try:
+            source = self._sources.host(unit.entry, unit.header())
+        except MissingSource as error:
+            raise ServiceError(Status.INTERNAL, str(error)) from error
+        key = self.compiler.key(source, self._variant)
+        file = self.cache.load_file(key, lambda: self.compiler.compile(source, self._variant))
+        try:
+            library = ctypes.CDLL(str(file))
+        except OSError as error:
+            raise ServiceError(Status.INTERNAL, f"{unit.entry}: its host library does not load: {error}") from error
+        with self._lock:
+            return self._libraries.setdefault(unit, library)
+
+    # --- a batch ---
+
+    def _run(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
+        try:
+            return self._run_plan(request, plan, result)
+        except LimbdError:
+            raise
+        except Exception as error:
+            raise ServiceError(Status.INTERNAL, f"cpu backend: {type(error).__name__}: {error}") from error
+
+    def _run_plan(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
+        for launch in (launch for piece in plan.pieces for launch in piece.launches):
+            self.library(launch.kernel.unit)
+        arrays = {name: _flat(array) for name, array in request.arrays.items()}
+        arrays["result"] = np.frombuffer(result, np.uint8) if len(result) else np.empty(0, np.uint8)
+        if self._poison:
+            arrays["result"][:] = POISON
+        buffers = {b.name: b for b in plan.buffers}
+        lanes = [_Lane(buffers) for _ in range(plan.lanes)]
+        seconds = 0.0
+        for i, piece in enumerate(plan.pieces):
+            seconds += self._run_piece(piece, lanes[i % plan.lanes], arrays)
+        return Outcome(kernel_ms=seconds * 1e3, launches=sum(len(p.launches) for p in plan.pieces))
+
+    def _run_piece(self, piece: Piece, lane: _Lane, arrays: Mapping[str, Bytes]) -> float:
+        """Seconds that the launches took."""
+        for copy in piece.copies_in:
+            part = _part(copy, lane, arrays)
+            lane.bind(copy.buffer, part if _aligned(part) else _aligned_copy(part))
+        late = self._bind_outputs(piece, lane, arrays)
+        begin = time.perf_counter()
+        for launch in piece.launches:
+            self._launch(launch, lane)
+        seconds = time.perf_counter() - begin
+        for target, source in late:
+            target[:] = source
+        return seconds
+
+    def _bind_outputs(self, piece: Piece, lane: _Lane, arrays: Mapping[str, Bytes]) -> list[tuple[Bytes, Bytes]]:
+        """Binds what the launches write. Returns the copies to make afterwards, where the host array is not aligned."""
+        late = []
+        outputs = {copy.buffer: copy for copy in piece.copies_out}
+        for name, buffer in lane.buffers.items():
+            if name in outputs:
+                part = _part(outputs[name], lane, arrays)
+                bound = part if _aligned(part) else _aligned_empty(part.nbytes)
+                if bound is not part:
+                    late.append((part, bound))
+                lane.bind(name, bound)
+            elif buffer.role == "out" or name not in lane.addresses:
+                lane.bind(name, self._scratch(buffer))
+        return late
+
+    def _scratch(self, buffer: Buffer) -> Bytes:
+        memory = _aligned_empty(buffer.nbytes)
+        if self._poison:
+            memory[:] = POISON
+        return memory
+
+    def _launch(self, launch: Launch, lane: _Lane) -> None:
+        kernel = launch.kernel
+        packed = kernel.struct.pack(launch.values, lane.addresses)
+        arguments = _aligned_empty(len(packed))
+        arguments[:] = np.frombuffer(packed, np.uint8)
+        chunk = max(1, launch.grid // (self._threads * CHUNKS_PER_THREAD))
+        job = Job(
+            arguments=_address(arguments),
+            argument_bytes=len(packed),
+            grid=launch.grid,
+            block=launch.block,
+            shared=launch.shared,
+            chunk=chunk,
+            synchronises=kernel.synchronises,
+        )
+        function = self.library(kernel.unit)[f"limbd_run_{kernel.name}"]
+        function.restype = None
+        self._share(function, job, min(self._threads, -(-launch.grid // chunk)))
+
+    def _share(self, function: Any, job: Job, threads: int) -> None:
+        """Runs the job on `threads` threads, this one among them."""
+        helpers = []
+        if self._workers is not None:
+            helpers = [self._workers.submit(function, ctypes.byref(job)) for _ in range(threads - 1)]
+        function(ctypes.byref(job))
+        wait(helpers)
+        for helper in helpers:
+            helper.result()
+
+
+def _flat(array: npt.NDArray[np.uint32]) -> Bytes:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _part(copy: Transfer, lane: _Lane, arrays: Mapping[str, Bytes]) -> Bytes:
+    """The host bytes of a Transfer. Raises ServiceError(INTERNAL) if the plan reaches beyond an array or a buffer."""
+    array = arrays[copy.array]
+    if copy.offset < 0 or copy.offset + copy.nbytes > array.nbytes or copy.nbytes > lane.buffers[copy.buffer].nbytes:
+        raise ServiceError(Status.INTERNAL, f"plan: {copy} is out of range of its array or buffer")
+    return array[copy.offset : copy.offset + copy.nbytes]
+
+
+def _address(memory: Bytes) -> int:
+    return int(memory.__array_interface__["data"][0])
+
+
+def _aligned(memory: Bytes) -> bool:
+    return _address(memory) % ALIGNMENT == 0
+
+
+def _aligned_empty(nbytes: int) -> Bytes:
+    memory = np.empty(nbytes, np.uint8)
+    if _aligned(memory):
+        return memory  # its end is the allocation's, where AddressSanitizer watches
+    memory = np.empty(nbytes + ALIGNMENT, np.uint8)
+    start = -_address(memory) % ALIGNMENT
+    return memory[start : start + nbytes]
+
+
+def _aligned_copy(memory: Bytes) -> Bytes:
+    copy = _aligned_empty(memory.nbytes)
+    copy[:] = memory
+    return copy
