@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from limbd.ops.params.base import LIMB_BITS
-from limbd.ops.params.fields import FIELDS
+from limbd.ops.params.base import LIMB_BITS, Field
+from limbd.ops.params.fields import registered
 
 # Where carries are born and die.
 HARD_LIMBS = (0, 1, 2**31 - 1, 2**31, 2**31 + 1, 2**32 - 1)
@@ -89,19 +89,34 @@ def modulus_of_bits(rng: random.Random, bits: int) -> int:
     return 1 << below | rest
 
 
-def field_moduli() -> tuple[int, ...]:
-    """The moduli of the registered fields that fit a plain element, toys too."""
-    return tuple(field.modulus for field in FIELDS if field.bits <= PLAIN_BITS)
+@dataclass(frozen=True)
+class Residues:
+    """What a batch is computed modulo. field: asked for by its parameters; None: the modulus stands in the payload."""
+
+    modulus: int
+    field: Field | None = None
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element on the wire."""
+        return PLAIN_BITS if self.field is None else 8 * self.field.element_bytes
 
 
-def moduli(rng: random.Random) -> Iterator[int]:
-    """An endless stream: registered fields and SPECIAL_MODULI first, each once, then one of every bit length 1..256 in
-    random order, for ever."""
-    yield from _shuffled(rng, (*field_moduli(), *SPECIAL_MODULI))
-    while True:
-        for bits in _shuffled(rng, range(1, PLAIN_BITS + 1)):
-            yield modulus_of_bits(rng, bits)
+def known_residues() -> tuple[Residues, ...]:
+    """SPECIAL_MODULI and every registered field, toys too: by its parameters, and in the payload where it fits."""
+    special = tuple(Residues(modulus) for modulus in SPECIAL_MODULI)
+    named = tuple(Residues(field.modulus, field) for field in registered())
+    plain = tuple(Residues(field.modulus) for field in registered() if field.bits <= PLAIN_BITS)
+    return (*special, *named, *plain)
 
 
-def _shuffled(rng: random.Random, items: Sequence[int]) -> list[int]:
-    return rng.sample(items, len(items))
+def residues_at(seed: str, index: int) -> Residues:
+    """The index-th of an endless stream, without those before it: known_residues() in random order, each once, then a
+    random modulus of every bit length 1..256 in random order, over and over."""
+    known = known_residues()
+    if index < len(known):
+        order = random.Random(f"{seed} known").sample(range(len(known)), len(known))
+        return known[order[index]]
+    lap, place = divmod(index - len(known), PLAIN_BITS)
+    lengths = random.Random(f"{seed} lap {lap}").sample(range(1, PLAIN_BITS + 1), PLAIN_BITS)
+    return Residues(modulus_of_bits(random.Random(f"{seed} {index}"), lengths[place]))

@@ -24,7 +24,6 @@ import numpy as np
 from limbd.ops.base import LIMB_BYTES, Call, Limbs
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
-from limbd.ops.params.layout import PLAIN_LIMBS
 
 SCHEMA = 1
 
@@ -64,14 +63,6 @@ class Vectors:
         """The request's payload: the modulus unless a field names it, then the operands."""
         modulus = b"" if self.field else self.modulus.to_bytes(self.width, "little")
         return modulus + b"".join(array.tobytes() for array in self.operands.values())
-
-    def fits_plain_elements(self) -> bool:
-        """Whether the modulus can stand in the payload, as it must in version 1 of the wire."""
-        return self.width == PLAIN_LIMBS * LIMB_BYTES
-
-    def without_field(self) -> Vectors:
-        """The same answers, asked for with the modulus in the payload."""
-        return Vectors(self.op, self.source, self.name, self.modulus, self.width, self.operands, self.expected)
 
 
 def files_of(op: str) -> list[Path]:

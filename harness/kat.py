@@ -1,0 +1,143 @@
+"""Known-answer tests: every shipped vector through a backend, or through a worker's frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+import numpy as np
+
+from limbd.harness.inputs import Residues
+from limbd.harness.targets import BackendTarget, ClientTarget, Target, asked_as, can_ask
+from limbd.harness.vectors import Vectors, load
+from limbd.ops import OPS
+from limbd.ops.base import Limbs
+from limbd.ops.params.layout import to_ints, value_of
+from limbd.ops.status import LimbdError
+
+
+@dataclass
+class Row:
+    """The outcome for one op and source. Counts are of answers; skipped: the target cannot be asked (48-byte elements
+    through version 1 of the wire)."""
+
+    op: str
+    source: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+
+@dataclass
+class Report:
+    """What run() found. failures: one text a failing batch, its first failing case with a reproducer."""
+
+    target: str
+    rows: dict[tuple[str, str], Row] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Something ran, and nothing failed."""
+        return not self.failures and self.passed > 0
+
+    @property
+    def passed(self) -> int:
+        return sum(row.passed for row in self.rows.values())
+
+    @property
+    def failed(self) -> int:
+        return sum(row.failed for row in self.rows.values())
+
+    def row(self, batch: Vectors) -> Row:
+        """The row that counts this batch: a field's own vectors are one source each."""
+        source = f"field {batch.field.name}" if batch.field else batch.source
+        return self.rows.setdefault((batch.op, source), Row(batch.op, source))
+
+    def print(self, stream: TextIO | None = None) -> None:
+        """One line a row, then the failures, then a verdict."""
+        for row in self.rows.values():
+            skipped = f", {row.skipped} skipped (no plain modulus)" if row.skipped else ""
+            print(f"{row.op:<14} {row.source:<20} {row.passed} passed, {row.failed} failed{skipped}", file=stream)
+        for text in self.failures:
+            print(text, file=stream)
+        verdict = "all identical to the known answers" if self.ok else "NOT all identical to the known answers"
+        print(f"{self.target}: {self.passed} passed, {self.failed} failed: {verdict}", file=stream)
+
+
+def run(
+    target: Any,
+    ops: Iterable[str] | None = None,
+    *,
+    name: str = "",
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Puts every shipped answer of these ops (default: all) to a target.
+
+    target: a Target, a Backend, or a synchronous client (then name says where it is connected, as on the command line).
+    progress: called with (batches done, batches in all). A batch that raises LimbdError fails as a whole.
+    """
+    target = as_target(target, name)
+    wanted = tuple(ops) if ops is not None else tuple(op.name for op in OPS)
+    batches = [batch for op in wanted for batch in load(op)]
+    report = Report(target.name)
+    for done, batch in enumerate(batches):
+        _judge(target, batch, report)
+        if progress:
+            progress(done + 1, len(batches))
+    return report
+
+
+def as_target(target: Any, name: str = "") -> Target:
+    """A Target as it is; a Backend or a client wrapped."""
+    if hasattr(target, "answer"):
+        wrapped: Target = target
+        return wrapped
+    return BackendTarget(target) if hasattr(target, "traits") else ClientTarget(target, name or "--connect ?")
+
+
+def first_difference(results: Limbs, expected: Limbs) -> int | None:
+    """The lowest row that differs, or None. A wrong shape differs at row 0."""
+    if results.shape != expected.shape:
+        return 0
+    rows = np.flatnonzero((results != expected).any(axis=1))
+    return int(rows[0]) if len(rows) else None
+
+
+def reproducer(target: Target, op: str, residues: Residues, row: Iterable[int]) -> str:
+    """The command that repeats one case."""
+    modulus = residues.field.name if residues.field else f"{residues.modulus:#x}"
+    return f"limbd call {op} --modulus {modulus} {' '.join(f'{value:#x}' for value in row)} {target.name}"
+
+
+def _judge(target: Target, batch: Vectors, report: Report) -> None:
+    row = report.row(batch)
+    residues = Residues(batch.modulus, batch.field)
+    if not can_ask(target, residues):
+        row.skipped += batch.n
+        return
+    residues = asked_as(target, residues)
+    try:
+        results = target.answer(batch.op, residues, batch.operands)
+    except (LimbdError, AssertionError) as error:
+        row.failed += batch.n
+        report.failures.append(f"FAILED {batch.op} {batch.source} {batch.name} ({batch.n} answers): {error}")
+        return
+    bad = first_difference(results, batch.expected)
+    wrong = int((results != batch.expected).any(axis=1).sum()) if results.shape == batch.expected.shape else batch.n
+    row.passed += batch.n - wrong
+    row.failed += wrong
+    if bad is not None:
+        report.failures.append(_describe(target, batch, residues, results, bad, wrong))
+
+
+def _describe(target: Target, batch: Vectors, residues: Residues, results: Limbs, bad: int, wrong: int) -> str:
+    case = [values[0] for values in (to_ints(array[bad : bad + 1]) for array in batch.operands.values())]
+    got = f"{value_of(results[bad].tolist()):#x}" if bad < len(results) else "nothing"
+    expected = value_of(batch.expected[bad].tolist())
+    return (
+        f"FAILED {batch.op} {batch.source} {batch.name}: {wrong} of {batch.n} wrong, first at index {bad}:\n"
+        f"  got {got}\n  expected {expected:#x}\n"
+        f"  {reproducer(target, batch.op, residues, case)}"
+    )

@@ -1,0 +1,90 @@
+"""What can be put to the test: a backend in this process, or a worker behind a client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from limbd.harness.inputs import PLAIN_BITS, Residues
+from limbd.ops import by_name
+from limbd.ops.base import LIMB_BYTES, Call, Limbs, Op
+from limbd.worker.device.base import Backend
+
+# Results that a backend left alone, or wrote past their end, must not look right by chance.
+POISON = 0xA5
+GUARD_BYTES = 4096
+
+
+class Target(Protocol):
+    """Answers one batch. name: as in `--backend` or `--connect`, for reproducers. fields: it can be asked by a field's
+    parameters; if not, the modulus has to stand in the payload."""
+
+    name: str
+    fields: bool
+
+    def answer(self, op: str, residues: Residues, operands: Mapping[str, Limbs]) -> Limbs:
+        """The results, shape (n, W); operands in the payload's order. Raises LimbdError."""
+        ...
+
+
+class BackendTarget:
+    """A Backend object: decode, plan and run, as the worker's child does it."""
+
+    fields = True
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.name = f"--backend {backend.describe().name}"
+
+    def answer(self, op: str, residues: Residues, operands: Mapping[str, Limbs]) -> Limbs:
+        n = len(next(iter(operands.values())))
+        return self.answer_payload(by_name(op), Call(n, field=residues.field), payload_of(residues, operands))
+
+    def answer_payload(self, op: Op, call: Call, payload: Limbs) -> Limbs:
+        """The same from the payload's bytes. Raises GuardError where the backend wrote past the end of the results."""
+        request = op.decode(call, payload.data.cast("B"))
+        size = op.result_bytes(call)
+        memory = np.full(size + GUARD_BYTES, POISON, dtype=np.uint8)
+        plan = op.plan(request, self.backend.traits())
+        self.backend.run(request, plan, memory.data[:size])
+        if not (memory[size:] == POISON).all():
+            raise GuardError(f"{op.name}, n = {call.n}: {self.name[10:]} wrote past the end of the results")
+        return memory[:size].view("<u4").reshape(-1, request.element_bytes // LIMB_BYTES)
+
+
+class ClientTarget:
+    """A worker behind a synchronous client (limbd.Client), over frames of version 1."""
+
+    fields = False
+
+    def __init__(self, client: Any, name: str) -> None:
+        self.client = client
+        self.name = name
+
+    def answer(self, op: str, residues: Residues, operands: Mapping[str, Limbs]) -> Limbs:
+        answer: Limbs = self.client.call(op, list(operands.values()), residues.modulus)
+        return answer
+
+
+class GuardError(AssertionError):
+    """A backend touched memory that is not its own."""
+
+
+def payload_of(residues: Residues, operands: Mapping[str, Limbs]) -> Limbs:
+    """A request's payload as one array of words: the modulus unless a field names it, then the operands."""
+    width = residues.bits // 8
+    modulus = b"" if residues.field else residues.modulus.to_bytes(width, "little")
+    head = np.frombuffer(modulus, dtype="<u4")
+    return np.concatenate([head, *(array.reshape(-1) for array in operands.values())])
+
+
+def can_ask(target: Target, residues: Residues) -> bool:
+    """Whether the target can be asked at all."""
+    return target.fields or residues.modulus.bit_length() <= PLAIN_BITS
+
+
+def asked_as(target: Target, residues: Residues) -> Residues:
+    """The same residues as the target can be asked for them."""
+    return residues if target.fields else Residues(residues.modulus)
