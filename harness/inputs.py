@@ -107,7 +107,7 @@ def known_residues() -> tuple[Residues, ...]:
     special = tuple(Residues(modulus) for modulus in SPECIAL_MODULI)
     named = tuple(Residues(field.modulus, field) for field in registered())
     plain = tuple(Residues(field.modulus) for field in registered() if field.bits <= PLAIN_BITS)
-    return (*special, *named, *plain)
+    return tuple(dict.fromkeys((*special, *named, *plain)))
 
 
 def residues_at(seed: str, index: int) -> Residues:

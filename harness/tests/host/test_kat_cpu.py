@@ -1,0 +1,36 @@
+"""Every shipped answer, and a short fuzz, through each backend that needs no GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from limbd.harness import fuzz, kat
+from limbd.harness.inputs import known_residues
+from limbd.harness.vectors import load
+from limbd.ops import OPS
+from limbd.ops.base import Op
+from limbd.worker.device.base import Backend
+
+EVERY_OP = pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+
+
+@EVERY_OP
+def test_known_answers(op: Op, backend: Backend) -> None:
+    report = kat.run(backend, [op.name])
+    assert report.failures == []
+    assert report.passed == sum(batch.n for batch in load(op.name))
+    assert report.ok
+
+
+@EVERY_OP
+def test_every_known_modulus_and_field_on_hard_operands(op: Op, cpu: Backend) -> None:
+    """The first rounds of a seed go through all special moduli and every registered field, toys too."""
+    result = fuzz.run(cpu, ops=[op.name], seed="known residues", rounds=len(known_residues()))
+    assert result.failures == []
+    assert result.elements[op.name] >= len(known_residues())
+
+
+@EVERY_OP
+def test_every_bit_length(op: Op, cpu: Backend) -> None:
+    result = fuzz.run(cpu, ops=[op.name], seed="bit lengths", first_round=len(known_residues()), rounds=256)
+    assert result.failures == []

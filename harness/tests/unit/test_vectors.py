@@ -1,0 +1,121 @@
+"""The shipped answers: complete, of known origin, rebuilt byte for byte, and refused when they do not fit the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgpack
+import pytest
+
+from limbd.harness.vectors import FOLDER, load, read_file, write_file
+from limbd.harness.vectors.demo import SAMPLE, demo_batches
+from limbd.harness.vectors.made import chosen_moduli, field_batches, plain_batches
+from limbd.harness.vectors.peers import OPERANDS, PYTHON, Disagreement, agreed
+from limbd.ops import OPS
+from limbd.ops.base import Op
+from limbd.ops.params.fields import FIELDS, by_name
+from limbd.ops.params.layout import to_ints
+
+EVERY_OP = pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+
+
+@EVERY_OP
+def test_a_batch_is_the_request_that_it_answers(op: Op) -> None:
+    for batch in load(op.name):
+        assert tuple(batch.operands) == op.operands
+        assert op.payload_bytes(batch.call) == len(batch.payload())
+        assert op.result_bytes(batch.call) == batch.expected.nbytes
+        request = op.decode(batch.call, memoryview(batch.payload()))
+        assert request.modulus == batch.modulus
+        assert all((request.arrays[name] == array).all() for name, array in batch.operands.items())
+
+
+@EVERY_OP
+def test_answers_are_cpythons(op: Op) -> None:
+    for batch in load(op.name):
+        rows = zip(*map(to_ints, batch.operands.values()), strict=True)
+        assert to_ints(batch.expected) == [PYTHON[op.name](batch.modulus, *row) for row in rows]
+
+
+def test_the_cases_that_had_to_be_there() -> None:
+    powers = {
+        (batch.modulus, *row)
+        for batch in load("mod-exp")
+        for row in zip(*map(to_ints, batch.operands.values()), strict=True)
+    }
+    for modulus in (1, 2, 2**255, 2**256 - 1, by_name("secp256k1").modulus):  # type: ignore[union-attr]
+        for base in (0, 1, modulus - 1):
+            for exponent in (0, 1, modulus, 2**256 - 1):
+                assert (modulus, base, exponent) in powers
+    inverses = {(batch.modulus, x) for batch in load("mod-inv") for x in to_ints(batch.operands["x"])}
+    assert {(1, 0), (2, 0), (2, 1), (2**255, 1), (2**256 - 1, 2**256 - 2)} <= inverses
+    assert any(modulus % 2 == 0 and modulus > 2**200 for modulus, _ in inverses)
+    assert any(x >= modulus for modulus, x in inverses)
+
+
+def test_made_vectors_are_rebuilt_byte_for_byte(tmp_path: Path) -> None:
+    field = by_name("goldilocks")
+    assert field
+    write_file(tmp_path / "again.msgpack", field_batches(field))
+    assert (tmp_path / "again.msgpack").read_bytes() == (FOLDER / "field_goldilocks.msgpack").read_bytes()
+    write_file(tmp_path / "again.msgpack", list(plain_batches("mod-add")))
+    assert (tmp_path / "again.msgpack").read_bytes() == (FOLDER / "mod_add.msgpack").read_bytes()
+
+
+def test_every_file_and_source_is_in_sources_md() -> None:
+    text = (FOLDER / "SOURCES.md").read_text()
+    for path in FOLDER.glob("*.msgpack"):
+        name = "field_<name>.msgpack" if path.name.startswith("field_") else path.name
+        assert f"`{name}`" in text
+        if path.name != "demo.msgpack":
+            assert all(f"| `{batch.source}` |" in text for batch in read_file(path))
+    assert "Apache-2.0" in text
+
+
+def test_each_field_has_answers_for_each_op() -> None:
+    for field in FIELDS:
+        if not field.toy:
+            batches = list(read_file(FOLDER / f"field_{field.name}.msgpack"))
+            assert {batch.op for batch in batches} == set(OPERANDS)
+            assert all(batch.field is field and batch.width == field.element_bytes for batch in batches)
+
+
+def test_answers_for_another_modulus_are_refused(tmp_path: Path) -> None:
+    document = msgpack.unpackb((FOLDER / "field_p256_fp.msgpack").read_bytes())
+    document["batches"][0]["field"] = "secp256k1_fp"
+    path = tmp_path / "wrong.msgpack"
+    path.write_bytes(msgpack.packb(document))
+    with pytest.raises(ValueError, match="no registered field"):
+        list(read_file(path))
+    path.write_bytes(msgpack.packb({"schema": 99}))
+    with pytest.raises(ValueError, match="schema"):
+        list(read_file(path))
+
+
+def test_a_wrong_collected_answer_stops_the_build() -> None:
+    assert agreed("mod-mul", 7, [[3], [5]], [1]) == [1]
+    with pytest.raises(Disagreement, match=re.escape("mod-mul(0x3, 0x5) mod 0x7")):
+        agreed("mod-mul", 7, [[3], [5]], [2])
+
+
+def test_moduli_span_every_limb_boundary() -> None:
+    lengths = {modulus.bit_length() for _, modulus in chosen_moduli()}
+    assert {bits + step for bits in range(32, 256, 32) for step in (-1, 0, 1)} <= lengths
+
+
+def test_the_demo_covers_every_op_and_its_sample_is_right() -> None:
+    batches = demo_batches()
+    assert {batch.op for batch in batches} == {op.name for op in OPS}
+    for batch in batches:
+        rows = zip(*(to_ints(array[:SAMPLE]) for array in batch.operands.values()), strict=True)
+        assert list(batch.sample) == [PYTHON[batch.op](batch.modulus, *row) for row in rows]
+        assert not batch.check(bytes(32 * batch.n))
+
+
+def test_the_demos_digest_is_of_the_answers() -> None:
+    batch = min(demo_batches(), key=lambda each: each.n)
+    rows = zip(*map(to_ints, batch.operands.values()), strict=True)
+    results = b"".join(PYTHON[batch.op](batch.modulus, *row).to_bytes(32, "little") for row in rows)
+    assert batch.check(results)
+    assert not batch.check(results[:-1] + b"\xff")
