@@ -103,6 +103,16 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return value
+
+
 def _devices(text: str) -> tuple[int, ...]:
     """ "0" or "0,1"."""
     devices = tuple(_count(part) for part in text.split(","))
@@ -322,15 +332,40 @@ def _run_demo(options: argparse.Namespace) -> int:
 
 
 def _configure_kat(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--op", type=_op, metavar="OP", help="this op only")
+    parser.add_argument("--op", type=_op, action="append", metavar="OP", help="this op only; may be repeated")
     _add_target(parser)
+
+
+def _run_kat(options: argparse.Namespace) -> int:
+    from limbd.harness import checking
+
+    return OK if checking.kat(_config(options), options.connect, _names(options.op)) else FAILED
 
 
 def _configure_fuzz(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--op", type=_op, metavar="OP", help="this op only")
-    parser.add_argument("--seed", type=_count, help="where the random numbers start (default: the clock)")
-    parser.add_argument("--seconds", type=float, default=10.0, help="how long (default 10)")
+    parser.add_argument("--op", type=_op, action="append", metavar="OP", help="this op only; may be repeated")
+    parser.add_argument("--seed", default="1", help="any text; the same seed asks the same questions (default 1)")
+    parser.add_argument("--seconds", type=_seconds, default=10.0, help="how long (default 10)")
+    parser.add_argument("--round", type=_count, metavar="N", help="only this round of the seed")
     _add_target(parser)
+
+
+def _run_fuzz(options: argparse.Namespace) -> int:
+    from limbd.harness import checking
+
+    good = checking.fuzz(
+        _config(options),
+        options.connect,
+        _names(options.op),
+        seed=options.seed,
+        seconds=options.seconds,
+        single_round=options.round,
+    )
+    return OK if good else FAILED
+
+
+def _names(ops: Sequence[Op] | None) -> list[str] | None:
+    return [op.name for op in ops] if ops else None
 
 
 # --- the parser -----------------------------------------------------------------------------------------------------
@@ -342,6 +377,8 @@ COMMANDS = (
     Command("call", "ask a worker and print or write the answer", _configure_call, _run_call, OPERANDS),
     Command("frame", "write a request's bytes, for `limbd pipe`", _configure_frame, _run_frame, OPERANDS),
     Command("decode", "print the answers that `limbd pipe` wrote", _configure_decode, _run_decode),
+    Command("kat", "put a backend or a worker to the known answers", _configure_kat, _run_kat),
+    Command("fuzz", "compare a backend or a worker with GMP on hard operands", _configure_fuzz, _run_fuzz),
     Command("info", "devices, backends, compilers, ops, fields, limits, cache", _configure_info, _run_info),
 )
 

@@ -1,0 +1,153 @@
+"""`limbd info`: what this machine and this build can do, as one plain dictionary and as tables."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import limbd
+from limbd.harness.demo import GPU_REMEDY, PLAIN_WIDTH
+from limbd.ops import OPS
+from limbd.ops.params import fields
+from limbd.ops.status import LimbdError
+from limbd.worker import wire
+from limbd.worker.config import BACKENDS, Config
+from limbd.worker.device import host_compiler
+from limbd.worker.device.cache import Cache, default_folder, entries
+from limbd.worker.device.choose import AUTOMATIC, NoBackend, choose
+
+Facts = dict[str, Any]
+
+
+def collect(config: Config) -> Facts:
+    """Everything that `limbd info` tells. Each backend is really started, so that a "works" is a fact."""
+    backends = [_backend(name, config) for name in BACKENDS if name != "auto"]
+    working = {backend["name"] for backend in backends if backend["works"]}
+    return {
+        "version": limbd.__version__,
+        "python": platform.python_version(),
+        "wire": [{"version": v.number, "magic": v.magic.decode()} for v in wire.VERSIONS],
+        "backends": backends,
+        "auto": next(name for name in AUTOMATIC if name in working),
+        "compilers": {"host": _host_compiler(), "device": _device_compiler()},
+        "ops": [{"id": op.id, "name": op.name, "operands": op.operands, "summary": op.summary} for op in OPS],
+        "fields": [
+            {"id": f.id, "name": f.name, "bits": f.bits, "modulus": f"{f.modulus:#x}", "source": f.source}
+            for f in fields.registered()
+            if config.toys or not f.toy
+        ],
+        "limits": asdict(config.limits),
+        "cache": _cache(config),
+    }
+
+
+def show(facts: Facts, *, as_json: bool = False, console: Console | None = None) -> None:
+    """Prints them: tables, or one JSON object."""
+    if as_json:
+        print(json.dumps(facts, indent=2))
+        return
+    console = console or Console()
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
+    versions = ", ".join(f"{v['version']} ({v['magic']})" for v in facts["wire"])
+    _say(console, f"limbd {facts['version']} on Python {facts['python']}, wire version {versions}")
+    for table in (_backend_table(facts), _op_table(facts), _field_table(facts)):
+        console.print()
+        console.print(table)
+    console.print()
+    for name, compiler in facts["compilers"].items():
+        _say(console, f"{name} compiler: {compiler['version'] or 'none: ' + compiler['why_not']}")
+    limits = facts["limits"]
+    _say(
+        console,
+        f"limits: payload {size(limits['payload'])}, {limits['connections']} connections, in flight "
+        f"{size(limits['in_flight'])} in all, {size(limits['sure'])} for each connection in any case",
+    )
+    cache = facts["cache"]
+    _say(console, f"cache: {cache['folder']}, {cache['entries']} kernels, {size(cache['bytes'])}{cache['note']}")
+    if facts["auto"] != "cuda":
+        _say(console, f"for an NVIDIA GPU: {GPU_REMEDY}")
+
+
+def size(count: int) -> str:
+    """ "1.5 GiB" """
+    value, units = float(count), ["bytes", "KiB", "MiB", "GiB", "TiB"]
+    while value >= 1024 and len(units) > 1:
+        value /= 1024
+        units.pop(0)
+    return f"{value:.4g} {units[0]}"
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _backend(name: str, config: Config) -> Facts:
+    facts: Facts = {"name": name, "works": False, "device": "", "arch": "", "memory": 0, "why_not": ""}
+    try:
+        backend, _ = choose(name, config.devices[0], config.device_memory, config.cache)
+    except NoBackend as error:
+        return {**facts, "why_not": str(error).removeprefix(f"{name}: ")}
+    try:
+        told = backend.describe()
+    finally:
+        backend.close()
+    return {**facts, "works": True, "device": told.device, "arch": told.arch, "memory": told.memory}
+
+
+def _host_compiler() -> Facts:
+    try:
+        return {"version": host_compiler.find().describe(), "why_not": ""}
+    except LimbdError as error:
+        return {"version": "", "why_not": str(error)}
+
+
+def _device_compiler() -> Facts:
+    try:
+        from limbd.worker.device import nvrtc
+
+        return {"version": nvrtc.describe(), "why_not": ""}
+    except (ImportError, OSError, LimbdError) as error:
+        return {"version": "", "why_not": str(error)}
+
+
+def _cache(config: Config) -> Facts:
+    cache = Cache(config.cache)
+    folder = config.cache or default_folder()
+    files = list(entries(folder)) if folder.is_dir() else []
+    nbytes = sum(file.stat().st_size for file in files)
+    note = f" (kept in memory: {cache.note})" if cache.note else ""
+    cache.close()
+    return {"folder": str(folder), "entries": len(files), "bytes": nbytes, "note": note}
+
+
+def _backend_table(facts: Facts) -> Table:
+    table = Table("backend", "works", "device", "arch", "memory", title="backends", title_justify="left")
+    table.columns[0].no_wrap = True
+    for backend in facts["backends"]:
+        name = f"{backend['name']} (auto)" if backend["name"] == facts["auto"] else backend["name"]
+        memory = size(backend["memory"]) if backend["memory"] else "-"
+        told = backend["device"] if backend["works"] else backend["why_not"]
+        table.add_row(name, "yes" if backend["works"] else "no", told, backend["arch"] or "-", memory)
+    return table
+
+
+def _op_table(facts: Facts) -> Table:
+    table = Table("id", "op", "operands", "result", title="ops", title_justify="left")
+    for op in facts["ops"]:
+        table.add_row(f"{op['id']:#04x}", op["name"], ", ".join(op["operands"]), op["summary"])
+    return table
+
+
+def _field_table(facts: Facts) -> Table:
+    table = Table("id", "field", "bits", "modulus", title="fields (any other modulus works too)", title_justify="left")
+    table.columns[3].overflow = "ellipsis"
+    table.columns[3].no_wrap = True
+    for field in facts["fields"]:
+        table.add_row(f"{field['id']:#06x}", field["name"], str(field["bits"]), field["modulus"])
+    return table

@@ -1,0 +1,211 @@
+"""The command line as a user types it: a process of its own, its output, its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from limbd import __version__
+from limbd.harness.vectors import load
+from limbd.ops import OPS
+from limbd.ops.params.layout import from_ints
+
+REFERENCE = ("--backend", "reference")
+FRAME = b"BCGB" + struct.pack("<III", 1, 1, 0) + b"".join(v.to_bytes(32, "little") for v in (7, 3, 5))
+ANSWER = b"BCGB" + struct.pack("<II", 0, 1) + (1).to_bytes(32, "little")
+
+
+def limbd(*words: str, feed: bytes | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "limbd.cli", *words],
+        input=feed if feed is not None else b"",
+        capture_output=True,
+        cwd=cwd,
+        timeout=120,
+        check=False,
+    )
+
+
+def said(*words: str, feed: bytes | None = None, cwd: Path | None = None) -> str:
+    done = limbd(*words, feed=feed, cwd=cwd)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+def refused(code: int, *words: str, feed: bytes | None = None) -> str:
+    """What it says on stderr: one line, no traceback."""
+    done = limbd(*words, feed=feed)
+    text = done.stderr.decode()
+    assert done.returncode == code, text
+    assert "Traceback" not in text
+    assert not done.stdout
+    return text.strip().splitlines()[-1]
+
+
+# --- the first example ---
+
+
+def test_frame_pipe_decode() -> None:
+    frame = limbd("frame", "mod-mul", "--modulus", "7", "3", "5").stdout
+    assert frame == FRAME
+    answer = limbd("pipe", *REFERENCE, feed=frame).stdout
+    assert answer == ANSWER
+    assert said("decode", feed=answer) == "OK n=1\n0x1\n"
+
+
+def test_frames_and_answers_as_files(tmp_path: Path) -> None:
+    said("frame", "mod-exp", "-m", "secp256k1", "--a", "2,3", "--e", "0x10", "--out", "f.bin", cwd=tmp_path)
+    (tmp_path / "g.bin").write_bytes(limbd("pipe", *REFERENCE, feed=(tmp_path / "f.bin").read_bytes()).stdout)
+    assert said("decode", "--decimal", "g.bin", cwd=tmp_path) == f"OK n=2\n{2**16}\n{3**16}\n"
+
+
+def test_decode_takes_several_answers_and_fails_with_one_of_them() -> None:
+    refusal = b"BCGB" + struct.pack("<II", 7, 0)
+    done = limbd("decode", feed=ANSWER + refusal + b"BCGB" + bytes(8) + ANSWER)
+    assert done.stdout == b"OK n=1\n0x1\nBAD_MODULUS n=0\nOK n=0\nOK n=1\n0x1\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("stream", "words"), [(b"HTTP/1.1 400 no", "BCGB"), (ANSWER[:-1], "cut short"), (ANSWER[:7], "cut short")]
+)
+def test_decode_of_something_else(stream: bytes, words: str) -> None:
+    done = limbd("decode", feed=stream)
+    assert (done.returncode, b"Traceback" in done.stderr) == (2, False)
+    assert words in done.stderr.decode()
+
+
+# --- call ---
+
+
+def test_call_prints_the_answer() -> None:
+    assert said("call", "mod-mul", "--modulus", "7", "3", "5", *REFERENCE) == "0x1\n"
+    assert said("call", "mod_inv", "--modulus", "7", "1", "2", "0x3", "--decimal", *REFERENCE) == "1\n4\n5\n"
+    assert said("call", *REFERENCE, "mod-exp", "--a", "2", "--e", "10", "-m", "2000", "--decimal") == "1024\n"
+
+
+def test_call_reads_and_writes_files(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", from_ints([2, 3, 4]))
+    (tmp_path / "b.bin").write_bytes(from_ints([5, 6, 7]).tobytes())
+    call = ("call", "mod-mul", "-m", "p256", "--a", "a.npy", "--b", "b.bin", *REFERENCE)
+    said(*call, "--out", "c.npy", cwd=tmp_path)
+    said(*call, "--out", "c.bin", cwd=tmp_path)
+    said(*call, "--out", "c.txt", cwd=tmp_path)
+    assert np.array_equal(np.load(tmp_path / "c.npy"), from_ints([10, 18, 28]))
+    assert (tmp_path / "c.bin").read_bytes() == from_ints([10, 18, 28]).tobytes()
+    assert (tmp_path / "c.txt").read_text() == "0xa\n0x12\n0x1c\n"
+    assert said("call", "mod-inv", "-m", "7", "--x", "-", *REFERENCE, feed=b"2\n3\n") == "0x4\n0x5\n"
+
+
+def test_call_replays_a_frame(tmp_path: Path) -> None:
+    (tmp_path / "f.bin").write_bytes(FRAME)
+    assert said("call", "--replay", "f.bin", *REFERENCE, cwd=tmp_path) == "0x1\n"
+    (tmp_path / "f.bin").write_bytes(b"something else")
+    assert "f.bin" in refused(2, "call", "--replay", str(tmp_path / "f.bin"), *REFERENCE)
+
+
+def test_a_refused_request_is_exit_1() -> None:
+    assert "BAD_MODULUS" in refused(1, "call", "mod-mul", "--modulus", "0", "3", "5", *REFERENCE)
+    assert "cannot connect" in refused(1, "call", "mod-inv", "-m", "7", "3", "--connect", "unix:/nonexistent/socket")
+
+
+# --- mistakes ---
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "COMMAND"),
+        (("frob",), "frob"),
+        (("call",), "--modulus"),
+        (("call", "mod-div", "-m", "7", "1", "2"), "mod-mul"),
+        (("call", "mod-mul", "-m", "seven", "1", "2"), "secp256k1_fp"),
+        (("call", "mod-mul", "-m", "7", "1"), "needs a, b"),
+        (("call", "mod-mul", "-m", "7", "1", "2", "3"), "3 were given"),
+        (("call", "mod-mul", "-m", "7", "1", "ff"), "0x"),
+        (("call", "mod-mul", "-m", "7", "1", "absent.npy"), "absent.npy"),
+        (("call", "mod-inv", "-m", "7", "--x", "1", "--a", "2"), "no operand a"),
+        (("call", "mod-inv", "-m", "7", "1", "--connect", "nowhere"), "nowhere"),
+        (("call", "mod-inv", "-m", "7", "1", "--device-memory", "much"), "much"),
+        (("call", "mod-inv", "-m", "7", "1", "--device", "one"), "one"),
+        (("call", "mod-inv", "-m", "7", "1", "--frob"), "--frob"),
+        (("call", "mod-inv", "-m", str(2**256), "1"), "2^256"),
+        (("call", "--replay", "absent"), "absent"),
+        (("pipe", "--backend", "abacus"), "abacus"),
+        (("serve",), "--listen"),
+        (("decode", "absent"), "absent"),
+        (("fuzz", "--seconds", "-1"), "-1"),
+    ],
+)
+def test_a_wrong_command_is_one_line_and_exit_2(words: tuple[str, ...], told: str) -> None:
+    assert told in refused(2, *words)
+
+
+def test_a_reader_that_leaves_is_no_traceback() -> None:
+    command = f"{sys.executable} -m limbd.cli decode --width 4 | head -n 1"
+    stream = b"BCGB" + struct.pack("<II", 0, 200_000) + bytes(800_000)
+    done = subprocess.run(["bash", "-c", command], input=stream, capture_output=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == (b"OK n=200000\n", b"")
+
+
+# --- looking and checking ---
+
+
+def test_version_and_help() -> None:
+    assert said("--version") == f"limbd {__version__}\n"
+    text = said("--help")
+    assert all(word in text for word in ("demo", "pipe", "serve", "call", "kat", "exit codes"))
+    for command in ("demo", "pipe", "serve", "call", "frame", "decode", "info", "kat", "fuzz"):
+        assert f"limbd {command}" in said(command, "--help")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = "import sys; from limbd.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\nprint(sorted(sys.modules), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert not {"'numpy'", "'rich'", "'gmpy2'", "'asyncio'"} & set(done.stderr.strip("[]\n").split(", "))
+
+
+def test_info(tmp_path: Path) -> None:
+    cache = tmp_path / "kernels"
+    facts = json.loads(said("info", "--json", "--cache-dir", str(cache)))
+    assert [op["name"] for op in facts["ops"]] == [op.name for op in OPS]
+    assert {b["name"] for b in facts["backends"]} == {"cuda", "cpu", "reference", "null"}
+    assert all(b["works"] != bool(b["why_not"]) for b in facts["backends"])
+    assert facts["limits"]["payload"] == 1 << 30
+    assert facts["cache"]["folder"] == str(cache)
+    text = said("info", "--cache-dir", str(cache))
+    assert all(word in text for word in ("secp256k1_fp", "mod-inv", "reference", "1 GiB", str(cache)))
+    assert "toy" not in text
+
+
+def test_kat_counts_every_answer_of_an_op() -> None:
+    text = said("kat", "--op", "mod-sub", *REFERENCE)
+    count = sum(batch.n for batch in load("mod-sub"))
+    assert f"{count} passed, 0 failed: all identical" in text
+
+
+def test_kat_fails_on_a_backend_that_answers_zeros() -> None:
+    done = limbd("kat", "--op", "mod-add", "--backend", "null")
+    assert done.returncode == 1
+    assert b"FAILED mod-add" in done.stdout
+
+
+def test_fuzz_of_one_round_and_its_failure() -> None:
+    text = said("fuzz", "--op", "mod-mul", "--seed", "s", "--round", "3", *REFERENCE)
+    assert "1 rounds" in text
+    done = limbd("fuzz", "--op", "mod-mul", "--seed", "s", "--seconds", "5", "--backend", "null")
+    assert (done.returncode, b"limbd fuzz --op mod-mul --seed s --round" in done.stdout) == (1, True)
+
+
+def test_keep_failed_folder_reaches_the_worker(tmp_path: Path) -> None:
+    frame = b"BCGB" + struct.pack("<III", 1, 1, 0) + bytes(96)
+    done = limbd("pipe", *REFERENCE, "--keep-failed", str(tmp_path / "kept"), feed=frame)
+    assert done.stdout == b"BCGB" + struct.pack("<II", 7, 0)
+    assert os.environ.get("LIMBD_CACHE_DIR") is None or tmp_path.exists()
