@@ -46,23 +46,16 @@ __device__ constexpr Number<N> subtract(const Number<N>& a, const Number<N>& b) 
     return out;
 }
 
-// a * 2^count modulo 2^(32N), 0 <= count < 32.
-template <int N>
-__device__ constexpr Number<N> shift_left(const Number<N>& a, int count) {
-    Number<N> out{};
-    for (int i = 0; i < N; ++i) {
-        const uint64_t pair = uint64_t(a.limb[i]) << 32 | (i > 0 ? a.limb[i - 1] : 0u);
-        out.limb[i] = uint32_t(pair << count >> 32);
-    }
-    return out;
-}
-
 // 2a mod m, for a < m.
 template <int N>
 __device__ constexpr Number<N> twice(const Number<N>& a, const Number<N>& m) {
-    const Number<N> sum = shift_left(a, 1);
-    const bool carry = a.limb[N - 1] >> 31;
-    return carry || !less(sum, m) ? subtract(sum, m) : sum;
+    Number<N> sum{};
+    uint32_t carry = 0;
+    for (int i = 0; i < N; ++i) {
+        sum.limb[i] = a.limb[i] << 1 | carry;
+        carry = a.limb[i] >> 31;
+    }
+    return carry != 0 || !less(sum, m) ? subtract(sum, m) : sum;
 }
 
 // a * b * 2^(-32N) mod m, canonical, for a, b < m, m odd and n0inv = -1/m modulo 2^32 (CIOS).
@@ -95,11 +88,21 @@ __device__ constexpr Number<N> montgomery(const Number<N>& a, const Number<N>& b
     return t.limb[N] != 0 || !less(out, m) ? subtract(out, m) : out;
 }
 
-// m has exactly `bits` bits, needs all N limbs, and is odd.
+// m has exactly `bits` bits and is odd.
 template <int N>
 __device__ constexpr bool is_modulus(const uint32_t (&m)[N], int bits) {
-    const int top = bits - 32 * (N - 1);
-    return top >= 1 && top <= 32 && (m[N - 1] >> (top - 1)) == 1u && (m[0] & 1u) == 1u;
+    int used = 0;
+    for (int i = 0; i < 32 * N; ++i)
+        if (m[i / 32] >> (i % 32) & 1u) used = i + 1;
+    return used == bits && bits > 1 && (m[0] & 1u) == 1u;
+}
+
+// k is the largest with 2^k | m - 1, for m odd.
+template <int N>
+__device__ constexpr bool is_two_adicity(const uint32_t (&m)[N], int k) {
+    int lowest = 1;
+    while (lowest < 32 * N && (m[lowest / 32] >> (lowest % 32) & 1u) == 0) ++lowest;
+    return lowest == k;
 }
 
 // n0inv = -m^-1 modulo 2^32.
@@ -125,37 +128,18 @@ __device__ constexpr bool is_r2(const uint32_t (&m)[N], const uint32_t (&r)[N], 
     return less(number(r2), number(m)) && equal(montgomery(number(r2), one, number(m), n0inv), number(r));
 }
 
-// mu = floor(B^2 / d) - B with B = 2^(32N) and d = m 2^shift, B/2 <= d < B. Equivalent: 0 <= B(B - d) - mu d < d.
+// root, in Montgomery form, is generator^((m - 1) / 2^k), and of order exactly 2^k: its 2^(k-1)-th power is -1.
+// generator: plain, below m; k >= 1.
 template <int N>
-__device__ constexpr bool is_mu(const uint32_t (&m)[N], int shift, const uint32_t (&mu)[N]) {
-    const Number<N> d = shift_left(number(m), shift);
-    if (d.limb[N - 1] >> 31 == 0) return false;
-    const Number<N> negative = subtract(Number<N>{}, d);  // B - d
-    Number<2 * N> product{}, rest{};
-    for (int i = 0; i < N; ++i) {
-        uint64_t carry = 0;
-        for (int j = 0; j < N; ++j) {
-            carry += uint64_t(mu[i]) * d.limb[j] + product.limb[i + j];
-            product.limb[i + j] = uint32_t(carry);
-            carry >>= 32;
-        }
-        product.limb[i + N] = uint32_t(carry);
+__device__ constexpr bool is_root(const uint32_t (&m)[N], const uint32_t (&r)[N], const uint32_t (&r2)[N], uint32_t n0inv,
+                                  const uint32_t (&generator)[N], const uint32_t (&root)[N], int k) {
+    const Number<N> base = montgomery(number(generator), number(r2), number(m), n0inv);
+    Number<N> power = number(r);
+    for (int bit = 32 * N - 1; bit >= k; --bit) {  // m - 1 differs from m in bit 0 alone, and k >= 1
+        power = montgomery(power, power, number(m), n0inv);
+        if (m[bit / 32] >> (bit % 32) & 1u) power = montgomery(power, base, number(m), n0inv);
     }
-    for (int i = 0; i < N; ++i) rest.limb[N + i] = negative.limb[i];
-    if (less(rest, product)) return false;
-    rest = subtract(rest, product);
-    Number<N> low{};
-    for (int i = 0; i < N; ++i) {
-        low.limb[i] = rest.limb[i];
-        if (rest.limb[N + i] != 0) return false;
-    }
-    return less(low, d);
-}
-
-// root, in Montgomery form, has order exactly 2^k, k >= 1: its 2^(k-1)-th power is -1.
-template <int N>
-__device__ constexpr bool is_root(const uint32_t (&m)[N], const uint32_t (&r)[N], uint32_t n0inv, const uint32_t (&root)[N], int k) {
-    Number<N> power = number(root);
+    if (!equal(power, number(root))) return false;
     for (int i = 1; i < k; ++i) power = montgomery(power, power, number(m), n0inv);
     return k >= 1 && equal(power, subtract(number(m), number(r)));
 }

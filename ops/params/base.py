@@ -45,9 +45,14 @@ class Field:
     # --- Montgomery form -------------------------------------------------------------------------------------------
 
     @cached_property
+    def montgomery_limbs(self) -> int:
+        """Limbs of an element in Montgomery form: an even number, because the kernels' products go by pairs of limbs."""
+        return self.limbs + self.limbs % 2
+
+    @cached_property
     def r(self) -> int:
-        """R = 2^(32 limbs) mod p: the Montgomery form of 1."""
-        return (1 << (LIMB_BITS * self.limbs)) % self.modulus
+        """R = 2^(32 montgomery_limbs) mod p: the Montgomery form of 1."""
+        return (1 << (LIMB_BITS * self.montgomery_limbs)) % self.modulus
 
     @cached_property
     def r2(self) -> int:
@@ -62,19 +67,6 @@ class Field:
     def montgomery(self, value: int) -> int:
         """value * R mod p."""
         return value * self.r % self.modulus
-
-    # --- Barrett reduction -----------------------------------------------------------------------------------------
-
-    @cached_property
-    def shift(self) -> int:
-        """Leading zero bits of the modulus' top limb, 0..31."""
-        return LIMB_BITS * self.limbs - self.bits
-
-    @cached_property
-    def mu(self) -> int:
-        """floor(2^(64 limbs) / (p 2^shift)) without its top bit 2^(32 limbs), so that it fits the limbs of p."""
-        width = LIMB_BITS * self.limbs
-        return (1 << (2 * width)) // (self.modulus << self.shift) - (1 << width)
 
     # --- roots of unity --------------------------------------------------------------------------------------------
 

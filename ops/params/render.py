@@ -2,15 +2,13 @@
 
 The text is a struct of constants, params::<field name>, meant as a template argument of a compile-time modulus:
 
-    N            limbs                        BITS         bits of the modulus
+    N            limbs, an even number        BITS         bits of the modulus
     MODULUS[N]   p                            N0INV        -p^-1 mod 2^32
     R[N]         2^(32N) mod p                R2[N]        R^2 mod p
-    SHIFT        leading zeros of p's top limb
-    MU[N]        floor(2^(64N) / (p 2^SHIFT)) - 2^(32N)
     TWO_ADICITY  the largest k with 2^k | p - 1
 
-and, for a field with a registered generator, GENERATOR[N] and ROOT[N] (of order 2^TWO_ADICITY), both in Montgomery
-form. Limbs are little-endian.
+and, for a field with a registered generator, GENERATOR[N] (plain) and ROOT[N] = GENERATOR^((p - 1) / 2^TWO_ADICITY) in
+Montgomery form. Limbs are little-endian.
 """
 
 from __future__ import annotations
@@ -45,22 +43,20 @@ def render(field: Field) -> str:
 
 
 def _constants(field: Field) -> Iterator[str]:
-    yield f"static constexpr int N = {field.limbs};"
+    yield f"static constexpr int N = {field.montgomery_limbs};"
     yield f"static constexpr int BITS = {field.bits};"
-    yield f"static constexpr int SHIFT = {field.shift};"
     yield f"static constexpr int TWO_ADICITY = {field.two_adicity};"
     yield f"static constexpr uint32_t N0INV = {field.n0inv:#010x}u;"
     yield _array("MODULUS", field, field.modulus)
     yield _array("R", field, field.r)
     yield _array("R2", field, field.r2)
-    yield _array("MU", field, field.mu)
     if field.generator is not None:
-        yield _array("GENERATOR", field, field.montgomery(field.generator))
+        yield _array("GENERATOR", field, field.generator)
         yield _array("ROOT", field, field.montgomery(field.omega(field.two_adicity)))
 
 
 def _array(name: str, field: Field, value: int) -> str:
-    limbs = ", ".join(f"{limb:#010x}u" for limb in limbs_of(value, field.limbs))
+    limbs = ", ".join(f"{limb:#010x}u" for limb in limbs_of(value, field.montgomery_limbs))
     return f"static constexpr uint32_t {name}[N] = {{{limbs}}};"
 
 
@@ -71,9 +67,9 @@ def _proofs(field: Field) -> Iterator[tuple[str, str]]:
         return f"proof::{function}({', '.join(f'{field.name}::{name}' for name in constants)})"
 
     yield "MODULUS or BITS", call("is_modulus", "MODULUS", "BITS")
+    yield "TWO_ADICITY", call("is_two_adicity", "MODULUS", "TWO_ADICITY")
     yield "N0INV", call("is_n0inv", "MODULUS", "N0INV")
     yield "R", call("is_r", "MODULUS", "R")
     yield "R2", call("is_r2", "MODULUS", "R", "R2", "N0INV")
-    yield "MU or SHIFT", call("is_mu", "MODULUS", "SHIFT", "MU")
     if field.generator is not None:
-        yield "ROOT", call("is_root", "MODULUS", "R", "N0INV", "ROOT", "TWO_ADICITY")
+        yield "ROOT", call("is_root", "MODULUS", "R", "R2", "N0INV", "GENERATOR", "ROOT", "TWO_ADICITY")

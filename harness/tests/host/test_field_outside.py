@@ -11,12 +11,30 @@ from limbd.harness.inputs import Residues, operands
 from limbd.harness.kat import first_difference
 from limbd.harness.targets import BackendTarget
 from limbd.harness.vectors.peers import OPERANDS, agreed
+from limbd.kernels.source import ROOT, Sources
 from limbd.ops import OPS, by_name
-from limbd.ops.base import LIMB_BYTES, Call, Op
+from limbd.ops.base import (
+    LIMB_BYTES,
+    Buffer,
+    Call,
+    Kernel,
+    Launch,
+    LaunchPlan,
+    Member,
+    Op,
+    Piece,
+    Struct,
+    Transfer,
+    Unit,
+)
 from limbd.ops.params.base import Field
-from limbd.ops.params.fields import by_id, register, unregister
-from limbd.ops.params.layout import from_ints
+from limbd.ops.params.fields import FIELDS, by_id, register, unregister
+from limbd.ops.params.layout import from_ints, unpack
+from limbd.ops.params.render import render, struct_name
 from limbd.worker.device.base import Backend
+from limbd.worker.device.cache import Cache
+from limbd.worker.device.cpu import CpuBackend
+from limbd.worker.device.host_compiler import Variant
 
 OUTSIDE = (
     Field(0x7F70, "mersenne_61", 2**61 - 1, "Mersenne prime 2^61 - 1"),
@@ -50,3 +68,70 @@ def test_its_payload_has_no_modulus(field: Field) -> None:
     call = Call(3, field=field)
     assert by_name("mod-mul").payload_bytes(call) == 6 * field.element_bytes
     assert by_name("mod-mul").result_bytes(call) == 3 * field.element_bytes
+
+
+# --- a modulus known at compile time --------------------------------------------------------------------------------
+
+ENTRY = """
+#include "base/element.cuh"
+#include "field/mont.cuh"
+#include "unit.cuh"
+
+// a^2 b + a - b, by way of Montgomery form.
+extern "C" __global__ void outside(const outside_args args) {
+    using F = mont::Field<Parameters>;
+    const uint64_t index = element::own_index();
+    if (index >= args.n) return;
+    uint32_t a[WORDS], b[WORDS], t[F::LIMBS];
+    element::load<WORDS>(a, args.a, index);
+    element::load<WORDS>(b, args.b, index);
+    F::enter(a, a);
+    F::enter(b, b);
+    F::square(t, a);
+    F::multiply(t, t, b);
+    F::add(t, t, a);
+    F::subtract(t, t, b);
+    F::leave(t, t);
+    element::store<WORDS, F::LIMBS>(args.out, index, t);
+}
+"""
+STRUCT = Struct("outside_args", (Member("a", "in"), Member("b", "in"), Member("out", "out"), Member("n", "u64")))
+
+
+@pytest.fixture(scope="module")
+def compile_time(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CpuBackend]:
+    """A CPU backend that also finds the entry above."""
+    folder = tmp_path_factory.mktemp("kernels")
+    (folder / "entry").mkdir()
+    (folder / "entry" / "outside.cu").write_text(ENTRY)
+    sources = Sources((folder, ROOT))
+    backend = CpuBackend(cache=Cache(folder / "cache"), sources=sources, variant=Variant.VERIFY, poison=True)
+    yield backend
+    backend.close()
+
+
+def unit_of(field: Field) -> Unit:
+    alias = f"using Parameters = {struct_name(field)};\n"
+    words = ("WORDS", field.element_bytes // LIMB_BYTES)
+    return Unit("outside", (STRUCT,), (words,), render(field) + alias)
+
+
+@pytest.mark.parametrize("any_field", (*OUTSIDE, *FIELDS), ids=lambda field: field.name)
+def test_rendered_parameters_drive_a_kernel(any_field: Field, compile_time: CpuBackend) -> None:
+    """Every registered field and the toys too: the constants mean what the kernels take them for."""
+    p, width = any_field.modulus, any_field.element_bytes
+    rng = random.Random(f"compile time {any_field.name}")
+    columns = [[value % p for value in operands(rng, p, 130, 8 * width)] for _ in "ab"]
+    n = len(columns[0])
+    arrays = {name: from_ints(column, width // LIMB_BYTES) for name, column in zip("ab", columns, strict=True)}
+    request = by_name("mod-mul").decode(
+        Call(n, field=any_field), memoryview(b"".join(array.tobytes() for array in arrays.values()))
+    )
+    buffers = (Buffer("a", "in", n * width), Buffer("b", "in", n * width), Buffer("out", "out", n * width))
+    copies = tuple(Transfer(name, name, 0, n * width) for name in "ab")
+    launch = Launch(Kernel(unit_of(any_field), "outside", STRUCT, 128), -(-n // 128), 128, {"n": n})
+    plan = LaunchPlan(buffers, 1, (Piece(copies, (launch,), (Transfer("out", "result", 0, n * width),)),))
+    result = bytearray(n * width)
+    compile_time.run(request, plan, memoryview(result))
+    expected = [(a * a * b + a - b) % p for a, b in zip(*columns, strict=True)]
+    assert unpack(result, width) == expected

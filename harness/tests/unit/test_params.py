@@ -62,14 +62,14 @@ def test_a_registered_field_is_what_it_claims(field: Field) -> None:
 
 @EVERY_FIELD
 def test_derived_values_meet_their_definitions(field: Field) -> None:
-    p, base = field.modulus, 1 << (LIMB_BITS * field.limbs)
-    assert p < base <= p << LIMB_BITS
+    p, base = field.modulus, 1 << (LIMB_BITS * field.montgomery_limbs)
+    assert p < 1 << (LIMB_BITS * field.limbs) <= p << LIMB_BITS
+    assert field.montgomery_limbs - field.limbs in (0, 1)
+    assert field.montgomery_limbs % 2 == 0
     assert field.r == base % p
     assert field.r2 == base * base % p
     assert (field.n0inv * p + 1) % 2**LIMB_BITS == 0
-    assert base // 2 <= p << field.shift < base
-    assert (field.mu + base) * (p << field.shift) <= base * base < (field.mu + base + 1) * (p << field.shift)
-    assert field.mu < base
+    assert field.montgomery(1) == field.r < p
     assert (p - 1) % 2**field.two_adicity == 0
     assert (p - 1) % 2 ** (field.two_adicity + 1) != 0
     assert field.element_bytes >= 4 * field.limbs
@@ -153,7 +153,7 @@ def compile_text(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_every_field_renders_and_proves_itself(tmp_path: Path) -> None:
     uses = "\n".join(
-        f"static_assert({struct_name(field)}::N == {field.limbs} && {struct_name(field)}::BITS == {field.bits});"
+        f"static_assert({struct_name(field)}::N == {field.montgomery_limbs} && {struct_name(field)}::BITS == {field.bits});"
         for field in FIELDS
     )
     done = compile_text('#include "base/platform.cuh"\n' + "".join(map(render, FIELDS)) + uses, tmp_path)
@@ -169,7 +169,7 @@ def wrong_limb(text: str, constant: str) -> str:
     return text[: found.start(2)] + flipped + text[found.end(2) :]
 
 
-@pytest.mark.parametrize("constant", ["MODULUS", "N0INV", "R", "R2", "MU", "ROOT"])
+@pytest.mark.parametrize("constant", ["MODULUS", "N0INV", "R", "R2", "GENERATOR", "ROOT"])
 @pytest.mark.parametrize("name", ["bn254_fr", "goldilocks", "toy_3x2_30_1"])
 def test_a_wrong_constant_does_not_compile(name: str, constant: str, tmp_path: Path) -> None:
     field = by_name(name)
@@ -180,9 +180,9 @@ def test_a_wrong_constant_does_not_compile(name: str, constant: str, tmp_path: P
     assert name in done.stderr
 
 
-@pytest.mark.parametrize("constant", ["BITS", "SHIFT", "TWO_ADICITY"])
+@pytest.mark.parametrize("constant", ["BITS", "TWO_ADICITY"])
 def test_a_wrong_count_does_not_compile(constant: str, tmp_path: Path) -> None:
-    text = render(FIELDS[0])
+    text = render(FIELDS[1])
     wrong = re.sub(rf"{constant} = (\d+)", lambda found: f"{constant} = {int(found[1]) - 1}", text)
     assert wrong != text
     assert compile_text(wrong, tmp_path).returncode != 0
