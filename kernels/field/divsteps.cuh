@@ -12,16 +12,11 @@
 #pragma once
 
 #include "base/platform.cuh"
-
-#ifdef __CUDACC_RTC__
-#include "field/divstep_ptx.cuh"
-#else
-#include "field/divstep_portable.cuh"
-#endif
+#include "field/signed30.cuh"
 
 namespace safegcd {
 
-// divstep(y, f, g, f_row, g_row), of the included file: one divstep. f odd; f and g valid mod 2^k, k >= 1, and then mod
+// divstep(y, f, g, f_row, g_row), of safegcd_ptx.cuh or its twin: one divstep. f odd; f and g valid mod 2^k, k >= 1, and then mod
 // 2^(k-1). Rows: g_row = g_row + sign * f_row where g is odd, f_row = the old g_row in a swap. The step halves g but not
 // its row: the caller doubles f_row before the next step instead, so that rows stay integers.
 

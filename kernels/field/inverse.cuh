@@ -35,15 +35,15 @@ constexpr int MAX_BATCHES = 60;
 // (f, g) = t (f, g) / 2^30, exact. |f| and |g| do not grow beyond the larger of them.
 template <int N>
 __device__ __forceinline__ void update_fg(Signed30<N>& f, Signed30<N>& g, const Transition& t) {
-    int64_t cf = static_cast<int64_t>(t.u) * f.limb[0] + static_cast<int64_t>(t.v) * g.limb[0];
-    int64_t cg = static_cast<int64_t>(t.q) * f.limb[0] + static_cast<int64_t>(t.r) * g.limb[0];
+    int64_t cf = multiply_add(multiply_add(0, t.u, f.limb[0]), t.v, g.limb[0]);
+    int64_t cg = multiply_add(multiply_add(0, t.q, f.limb[0]), t.r, g.limb[0]);
     VERIFY(((cf | cg) & LIMB30_MASK) == 0);
     cf >>= LIMB30_BITS;
     cg >>= LIMB30_BITS;
 #pragma unroll
     for (int i = 1; i < N; ++i) {
-        cf += static_cast<int64_t>(t.u) * f.limb[i] + static_cast<int64_t>(t.v) * g.limb[i];
-        cg += static_cast<int64_t>(t.q) * f.limb[i] + static_cast<int64_t>(t.r) * g.limb[i];
+        cf = multiply_add(multiply_add(cf, t.u, f.limb[i]), t.v, g.limb[i]);
+        cg = multiply_add(multiply_add(cg, t.q, f.limb[i]), t.r, g.limb[i]);
         f.limb[i - 1] = static_cast<int32_t>(cf) & LIMB30_MASK;
         g.limb[i - 1] = static_cast<int32_t>(cg) & LIMB30_MASK;
         cf >>= LIMB30_BITS;
@@ -58,38 +58,40 @@ __device__ __forceinline__ void update_fg(Signed30<N>& f, Signed30<N>& g, const 
 // [0, 2^30), the top in [-2^31, 2^31); limbs from `length` on are not used again. Returns whether length fell.
 template <int N>
 __device__ __forceinline__ bool update_fg_var(Signed30<N>& f, Signed30<N>& g, const Transition& t, int& length) {
-    int64_t cf = static_cast<int64_t>(t.u) * f.limb[0] + static_cast<int64_t>(t.v) * g.limb[0];
-    int64_t cg = static_cast<int64_t>(t.q) * f.limb[0] + static_cast<int64_t>(t.r) * g.limb[0];
+    int64_t cf = multiply_add(multiply_add(0, t.u, f.limb[0]), t.v, g.limb[0]);
+    int64_t cg = multiply_add(multiply_add(0, t.q, f.limb[0]), t.r, g.limb[0]);
     VERIFY(((cf | cg) & LIMB30_MASK) == 0);
     VERIFY(1 <= length && length <= N);
     cf >>= LIMB30_BITS;
     cg >>= LIMB30_BITS;
-    bool fell = false;
+    f.limb[0] = static_cast<int32_t>(cf);
+    g.limb[0] = static_cast<int32_t>(cg);
+    // Each limb is written as if it were the top and masked when another follows: so all indices are constants.
 #pragma unroll
-    for (int i = 1; i <= N; ++i) {
-        if (i == length) {
-            const int32_t top_f = static_cast<int32_t>(cf), top_g = static_cast<int32_t>(cg);
-            VERIFY(top_f == cf && top_g == cg);
-            f.limb[i - 1] = top_f;
-            g.limb[i - 1] = top_g;
-            if (i > 1 && static_cast<uint32_t>(top_f + 2) < 4 && static_cast<uint32_t>(top_g + 2) < 4) {
-                f.limb[i > 1 ? i - 2 : 0] |= static_cast<int32_t>(static_cast<uint32_t>(top_f) << LIMB30_BITS);
-                g.limb[i > 1 ? i - 2 : 0] |= static_cast<int32_t>(static_cast<uint32_t>(top_g) << LIMB30_BITS);
-                length = i - 1;
-                fell = true;
-            }
-            break;
-        }
-        if (i < N) {
-            cf += static_cast<int64_t>(t.u) * f.limb[i] + static_cast<int64_t>(t.v) * g.limb[i];
-            cg += static_cast<int64_t>(t.q) * f.limb[i] + static_cast<int64_t>(t.r) * g.limb[i];
+    for (int i = 1; i < N; ++i) {
+        if (i < length) {
+            cf = multiply_add(multiply_add(cf, t.u, f.limb[i]), t.v, g.limb[i]);
+            cg = multiply_add(multiply_add(cg, t.q, f.limb[i]), t.r, g.limb[i]);
             f.limb[i - 1] = static_cast<int32_t>(cf) & LIMB30_MASK;
             g.limb[i - 1] = static_cast<int32_t>(cg) & LIMB30_MASK;
             cf >>= LIMB30_BITS;
             cg >>= LIMB30_BITS;
+            f.limb[i] = static_cast<int32_t>(cf);
+            g.limb[i] = static_cast<int32_t>(cg);
         }
     }
-    return fell;
+    const uint32_t top_f = static_cast<uint32_t>(cf), top_g = static_cast<uint32_t>(cg);
+    VERIFY(static_cast<int32_t>(cf) == cf && static_cast<int32_t>(cg) == cg);
+    const bool fits = length > 1 && top_f + 2 < 4 && top_g + 2 < 4;
+    if (fits) {
+        --length;
+#pragma unroll
+        for (int i = 1; i < N; ++i) {
+            f.limb[i - 1] |= i == length ? static_cast<int32_t>(top_f << LIMB30_BITS) : 0;
+            g.limb[i - 1] |= i == length ? static_cast<int32_t>(top_g << LIMB30_BITS) : 0;
+        }
+    }
+    return fits;
 }
 
 // --- what it does to d and e ---
@@ -99,21 +101,21 @@ __device__ __forceinline__ bool update_fg_var(Signed30<N>& f, Signed30<N>& g, co
 // 31, and OddModulus leaves room for 32.
 template <int N>
 __device__ __forceinline__ void update_de(Signed30<N>& d, Signed30<N>& e, const Transition& t, const OddModulus<N>& m) {
-    int64_t cd = static_cast<int64_t>(t.u) * d.limb[0] + static_cast<int64_t>(t.v) * e.limb[0];
-    int64_t ce = static_cast<int64_t>(t.q) * d.limb[0] + static_cast<int64_t>(t.r) * e.limb[0];
+    int64_t cd = multiply_add(multiply_add(0, t.u, d.limb[0]), t.v, e.limb[0]);
+    int64_t ce = multiply_add(multiply_add(0, t.q, d.limb[0]), t.r, e.limb[0]);
     const int32_t k = static_cast<int32_t>(static_cast<uint32_t>(cd) * m.negated_inverse4) >> 2;
     const int32_t l = static_cast<int32_t>(static_cast<uint32_t>(ce) * m.negated_inverse4) >> 2;
-    cd += static_cast<int64_t>(k) * m.limb[0];
-    ce += static_cast<int64_t>(l) * m.limb[0];
+    cd = multiply_add(cd, k, m.limb[0]);
+    ce = multiply_add(ce, l, m.limb[0]);
     VERIFY(((cd | ce) & LIMB30_MASK) == 0);
     cd >>= LIMB30_BITS;
     ce >>= LIMB30_BITS;
 #pragma unroll
     for (int i = 1; i < N; ++i) {
-        cd += static_cast<int64_t>(t.u) * d.limb[i] + static_cast<int64_t>(t.v) * e.limb[i];
-        ce += static_cast<int64_t>(t.q) * d.limb[i] + static_cast<int64_t>(t.r) * e.limb[i];
-        cd += static_cast<int64_t>(k) * m.limb[i];
-        ce += static_cast<int64_t>(l) * m.limb[i];
+        cd = multiply_add(multiply_add(cd, t.u, d.limb[i]), t.v, e.limb[i]);
+        ce = multiply_add(multiply_add(ce, t.q, d.limb[i]), t.r, e.limb[i]);
+        cd = multiply_add(cd, k, m.limb[i]);
+        ce = multiply_add(ce, l, m.limb[i]);
         d.limb[i - 1] = static_cast<int32_t>(cd) & LIMB30_MASK;
         e.limb[i - 1] = static_cast<int32_t>(ce) & LIMB30_MASK;
         cd >>= LIMB30_BITS;

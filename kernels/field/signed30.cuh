@@ -4,10 +4,18 @@
 
 #include "base/platform.cuh"
 
+#ifdef __CUDACC_RTC__
+#include "field/safegcd_ptx.cuh"
+#else
+#include "field/safegcd_portable.cuh"
+#endif
+
 namespace safegcd {
 
 constexpr int LIMB30_BITS = 30;
 constexpr int32_t LIMB30_MASK = (1 << LIMB30_BITS) - 1;
+
+// multiply_add(sum, a, b), of safegcd_ptx.cuh or its twin: sum + a b, for sums within 64 bits.
 
 // value = sum limb[i] * 2^(30 i). limb[0 .. N-2] in [0, 2^30); limb[N-1], the top limb, is signed and carries the sign.
 template <int N>
@@ -85,7 +93,7 @@ __device__ __forceinline__ Signed30<N> add_multiple(const Signed30<N>& a, int32_
     int64_t carry = 0;
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-        carry += static_cast<int64_t>(sign) * a.limb[i] + static_cast<int64_t>(multiple) * m.limb[i];
+        carry = multiply_add(multiply_add(carry, sign, a.limb[i]), multiple, m.limb[i]);
         sum.limb[i] = i < N - 1 ? static_cast<int32_t>(carry) & LIMB30_MASK : static_cast<int32_t>(carry);
         carry >>= LIMB30_BITS;
     }

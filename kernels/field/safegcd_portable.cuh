@@ -1,11 +1,15 @@
-// One divstep for a host C++ compiler; the contract stands in field/divsteps.cuh. Masks instead of branches: which way
-// a step goes is a coin toss that no branch predictor learns.
+// The twins of field/safegcd_ptx.cuh for a host C++ compiler.
 #pragma once
 
 #include "base/platform.cuh"
 
 namespace safegcd {
 
+__device__ __forceinline__ int64_t multiply_add(int64_t sum, int32_t a, int32_t b) {
+    return sum + static_cast<int64_t>(a) * b;
+}
+
+// Masks instead of branches: which way a step goes is a coin toss that no branch predictor learns.
 __device__ __forceinline__ void divstep(int32_t& y, uint32_t& f, uint32_t& g, uint32_t& f_row, uint32_t& g_row) {
     const uint32_t odd = 0u - (g & 1);
     const uint32_t swap = odd & static_cast<uint32_t>(y >> 31);
