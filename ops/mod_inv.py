@@ -1,75 +1,69 @@
-"""mod-inv (0x05): x^-1 mod m, one inversion an element; 0 where there is no inverse."""
+"""mod-inv: x^-1 mod m, one inversion an element; 0 where there is no inverse."""
 
 from __future__ import annotations
 
-from functools import cache
+from dataclasses import dataclass
 
 from limbd.ops.base import LIMB_BYTES, Kernel, Launch, Member, Request, Struct, Traits, Unit
+from limbd.ops.constants import LIMB_BITS
 from limbd.ops.modular import ModularOp
-from limbd.ops.params.base import LIMB_BITS
-from limbd.ops.reference.mod_inv import mod_inv_elements
-def block_size(name: str, traits: Traits) -> int:
-    return 128
+from limbd.ops.reference.mod_inv import mod_inv
+from limbd.ops.tuning import tuning
 
-# kernels/field/signed30.cuh
+# kernels/field/signed30.cuh: the limbs, and the bits that a modulus leaves free for the inverse on its way.
 LIMB30_BITS = 30
-
-# Bits that a modulus in 30-bit limbs leaves free, for the inverse on its way (OddModulus in signed30.cuh).
 HEADROOM_BITS = 6
 
 MAX_BLOCK = 256
 
+_ARRAYS = (Member("x", "in"), Member("out", "out"), Member("n", "u64"))
 
+
+def unit(words: int) -> Unit:
+    """The unit for elements, and moduli, of up to `words` limbs: one kernel for odd moduli, one for even ones."""
+    count = limbs30(words)
+    odd = (Member("modulus30", "limbs", count), Member("negated_inverse4", "u32"))
+    structs = (
+        Struct("mod_inv_odd_args", (*_ARRAYS, *odd)),
+        Struct("mod_inv_even_args", (*_ARRAYS, Member("modulus", "limbs", words))),
+    )
+    return Unit("mod_inv", structs, (("LIMBS", words), ("LIMBS30", count)))
+
+
+@dataclass(frozen=True)
 class ModInv(ModularOp):
-    """Every modulus runs one of two kernels of one unit; there is one unit for each element width."""
+    """Operands >= m need no reduction here: the kernels take any x."""
 
     def launch(self, request: Request, n: int, traits: Traits) -> Launch:
-        limbs = request.element_bytes // LIMB_BYTES
-        block = block_size(self.name, traits)
-        odd = request.modulus % 2 == 1
-        values = odd_values(request.modulus, limbs) if odd else {"modulus": request.modulus}
-        kernel = (odd_kernel if odd else even_kernel)(limbs)
+        modulus, words = request.modulus, request.element_bytes // LIMB_BYTES
+        block = tuning(self.name, words, traits.arch).block
+        compiled = unit(words)
+        if modulus % 2 == 1:
+            kernel = Kernel(compiled, "mod_inv_odd", compiled.structs[0], MAX_BLOCK)
+            values = odd_modulus(modulus, words)
+        else:
+            kernel = Kernel(compiled, "mod_inv_even", compiled.structs[1], MAX_BLOCK)
+            values = {"modulus": modulus}
         return Launch(kernel, -(-n // block), block, {"n": n, **values})
 
     def reference(self, request: Request, result: memoryview) -> None:
-        mod_inv_elements(request.arrays["x"], request.modulus, result)
+        mod_inv(request, result)
 
 
-def limbs30(limbs: int) -> int:
-    """30-bit limbs for an element of `limbs` 32-bit limbs and the headroom."""
-    return -(-(limbs * LIMB_BITS + HEADROOM_BITS) // LIMB30_BITS)
+def limbs30(words: int) -> int:
+    """30-bit limbs that hold `words` 32-bit limbs and the headroom."""
+    return -(-(LIMB_BITS * words + HEADROOM_BITS) // LIMB30_BITS)
 
 
-def odd_values(modulus: int, limbs: int) -> dict[str, int]:
-    """What mod_inv_odd needs to know of an odd modulus: its 30-bit limbs, one a word, and 4 (-m^-1 mod 2^30)."""
+def odd_modulus(modulus: int, words: int) -> dict[str, int]:
+    """Members of a parameter struct for signed30.cuh's OddModulus: modulus30 (one 30-bit limb a word) and
+    negated_inverse4 = 4 (-m^-1 mod 2^30). The modulus is odd."""
     mask = (1 << LIMB30_BITS) - 1
-    words = sum((modulus >> LIMB30_BITS * i & mask) << LIMB_BITS * i for i in range(limbs30(limbs)))
-    return {"modulus30": words, "negated_inverse4": 4 * (-pow(modulus, -1, 1 << LIMB30_BITS) & mask)}
-
-
-@cache
-def odd_kernel(limbs: int) -> Kernel:
-    return Kernel(_unit(limbs), "mod_inv_odd", _odd_struct(limbs), MAX_BLOCK)
-
-
-@cache
-def even_kernel(limbs: int) -> Kernel:
-    return Kernel(_unit(limbs), "mod_inv_even", _even_struct(limbs), MAX_BLOCK)
-
-
-@cache
-def _unit(limbs: int) -> Unit:
-    return Unit("mod_inv", (_odd_struct(limbs), _even_struct(limbs)), (("LIMBS", limbs), ("LIMBS30", limbs30(limbs))))
-
-
-def _odd_struct(limbs: int) -> Struct:
-    modulus = (Member("modulus30", "limbs", limbs30(limbs)), Member("negated_inverse4", "u32"))
-    return Struct("mod_inv_odd_args", (Member("x", "in"), Member("out", "out"), Member("n", "u64"), *modulus))
-
-
-def _even_struct(limbs: int) -> Struct:
-    modulus = Member("modulus", "limbs", limbs)
-    return Struct("mod_inv_even_args", (Member("x", "in"), Member("out", "out"), Member("n", "u64"), modulus))
+    limbs = (modulus >> LIMB30_BITS * i & mask for i in range(limbs30(words)))
+    return {
+        "modulus30": sum(limb << LIMB_BITS * i for i, limb in enumerate(limbs)),
+        "negated_inverse4": 4 * (-pow(modulus, -1, 1 << LIMB30_BITS) & mask),
+    }
 
 
 MOD_INV = ModInv(0x05, "mod-inv", "x^-1 mod m, 0 where there is none", ("x",))

@@ -1,28 +1,24 @@
-"""mod-inv, the living definition: gmpy2's invert, 0 where it raises."""
+"""mod-inv as it is defined: gmpy2's invert, and 0 where it raises. ops/reference/safegcd.py explains the kernels' way."""
 
 from __future__ import annotations
 
 import gmpy2
 
-from limbd.ops.base import Limbs
+from limbd.ops.base import Request
+from limbd.ops.params.layout import pack, to_mpz
 
 
-def mod_inv(x: int, modulus: int) -> int:
-    """x^-1 mod modulus in [0, modulus), or 0 where gcd(x, modulus) != 1. Modulo 1 everything is 0.
+def mod_inv(request: Request, result: memoryview) -> None:
+    """Writes n elements, each as wide as the operands' own."""
+    m = gmpy2.mpz(request.modulus)
+    result[:] = pack((inverse(x, m) for x in to_mpz(request.arrays["x"])), request.element_bytes)
 
-    x: any integer >= 0. modulus: >= 1.
-    """
+
+def inverse(x: gmpy2.mpz, modulus: gmpy2.mpz) -> gmpy2.mpz:
+    """x^-1 mod modulus in [0, modulus), or 0 where gcd(x, modulus) != 1; modulo 1 everything is 0. modulus >= 1."""
     if modulus == 1:
-        return 0
+        return gmpy2.mpz(0)
     try:
-        return int(gmpy2.invert(x, modulus))
+        return gmpy2.invert(x, modulus)
     except ZeroDivisionError:
-        return 0
-
-
-def mod_inv_elements(x: Limbs, modulus: int, result: memoryview) -> None:
-    """mod_inv of every element. x: uint32 of shape (n, limbs), little-endian; result: n elements of the same width."""
-    width = x.shape[1] * x.itemsize
-    for i, row in enumerate(x):
-        inverse = mod_inv(int.from_bytes(row.tobytes(), "little"), modulus)
-        result[i * width : (i + 1) * width] = inverse.to_bytes(width, "little")
+        return gmpy2.mpz(0)
