@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from limbd.harness.textio import ELEMENT_BYTES, InputError, write_numbers
+from limbd.harness.textio import InputError, write_numbers
 from limbd.ops.base import Op
 from limbd.ops.status import Status
 from limbd.worker import wire
@@ -27,7 +27,7 @@ BATCH = 1 << 20
 # Requests under way at a time: the worker's copies overlap its kernels.
 IN_FLIGHT = 3
 # An answer's body is read and printed in parts of this size.
-_PART_BYTES = ELEMENT_BYTES << 16
+_PART_BYTES = 2 << 20
 
 
 def call(client: Client, op: Op, operands: Sequence[Limbs], modulus: int) -> Limbs:
@@ -112,7 +112,7 @@ def _decode_stream(stream: BinaryIO, source: str, width: int, out: TextIO, decim
         name = Status(status).name if status in set(Status) else f"unknown status {status}"
         print(f"{name} n={count}", file=out)
         good &= status == Status.OK
-        for part in _body(stream, source, count * width):
+        for part in _body(stream, source, count, width):
             write_numbers(np.frombuffer(part, dtype="<u4").reshape(-1, width // 4), None, out, decimal=decimal)
     return good
 
@@ -129,11 +129,12 @@ def _headers(stream: BinaryIO, source: str) -> Iterator[tuple[int, int]]:
         yield told["status"], told["n"]
 
 
-def _body(stream: BinaryIO, source: str, length: int) -> Iterator[bytes]:
-    while length:
-        # A multiple of every width that is a power of two, or three times one, up to 192 bytes.
-        part = stream.read(min(length, 3 * _PART_BYTES))
-        if not part:
-            raise InputError(f"{source}: the results are cut short, {length} bytes are missing")
-        length -= len(part)
+def _body(stream: BinaryIO, source: str, count: int, width: int) -> Iterator[bytes]:
+    """The results of one answer, whole ones at a time."""
+    at_once = max(1, _PART_BYTES // width)
+    for start in range(0, count, at_once):
+        wanted = min(at_once, count - start) * width
+        part = stream.read(wanted)
+        if len(part) < wanted:
+            raise InputError(f"{source}: the results are cut short, at least {wanted - len(part)} bytes are missing")
         yield part

@@ -14,9 +14,8 @@ from limbd.harness.vectors.demo import DemoBatch, demo_batches
 from limbd.ops.status import LimbdError
 from limbd.worker.client import Client
 from limbd.worker.device.host_compiler import REMEDY as COMPILER_REMEDY
+from limbd.worker.device.nvrtc import REMEDY as GPU_REMEDY
 from limbd.worker.link import Report
-
-GPU_REMEDY = "pip install 'limbd[cuda]' (driver 580 or newer) or 'limbd[cuda12]' (older drivers and cards)"
 
 # What tables are laid out for where the output is no terminal.
 PLAIN_WIDTH = 110

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 import limbd
-from limbd.harness.demo import GPU_REMEDY, PLAIN_WIDTH
+from limbd.harness.demo import PLAIN_WIDTH
 from limbd.ops import OPS
 from limbd.ops.params import fields
 from limbd.ops.status import LimbdError
@@ -20,6 +20,7 @@ from limbd.worker.config import BACKENDS, Config
 from limbd.worker.device import host_compiler
 from limbd.worker.device.cache import Cache, default_folder, entries
 from limbd.worker.device.choose import AUTOMATIC, NoBackend, choose
+from limbd.worker.device.nvrtc import REMEDY, Nvrtc
 
 Facts = dict[str, Any]
 
@@ -71,7 +72,7 @@ def show(facts: Facts, *, as_json: bool = False, console: Console | None = None)
     cache = facts["cache"]
     _say(console, f"cache: {cache['folder']}, {cache['entries']} kernels, {size(cache['bytes'])}{cache['note']}")
     if facts["auto"] != "cuda":
-        _say(console, f"for an NVIDIA GPU: {GPU_REMEDY}")
+        _say(console, f"for an NVIDIA GPU: {REMEDY}")
 
 
 def size(count: int) -> str:
@@ -109,11 +110,10 @@ def _host_compiler() -> Facts:
 
 def _device_compiler() -> Facts:
     try:
-        from limbd.worker.device import nvrtc
-
-        return {"version": nvrtc.describe(), "why_not": ""}
-    except (ImportError, OSError, LimbdError) as error:
-        return {"version": "", "why_not": str(error)}
+        nvrtc = Nvrtc()
+    except LimbdError as error:
+        return {"version": "", "architectures": [], "why_not": str(error)}
+    return {"version": nvrtc.full_version, "architectures": nvrtc.supported, "why_not": ""}
 
 
 def _cache(config: Config) -> Facts:
@@ -128,7 +128,8 @@ def _cache(config: Config) -> Facts:
 
 def _backend_table(facts: Facts) -> Table:
     table = Table("backend", "works", "device", "arch", "memory", title="backends", title_justify="left")
-    table.columns[0].no_wrap = True
+    for column in (0, 1, 3, 4):
+        table.columns[column].no_wrap = True
     for backend in facts["backends"]:
         name = f"{backend['name']} (auto)" if backend["name"] == facts["auto"] else backend["name"]
         memory = size(backend["memory"]) if backend["memory"] else "-"
@@ -146,8 +147,9 @@ def _op_table(facts: Facts) -> Table:
 
 def _field_table(facts: Facts) -> Table:
     table = Table("id", "field", "bits", "modulus", title="fields (any other modulus works too)", title_justify="left")
-    table.columns[3].overflow = "ellipsis"
-    table.columns[3].no_wrap = True
+    for column in table.columns[:3]:
+        column.no_wrap = True
+    table.columns[3].overflow = "fold"
     for field in facts["fields"]:
         table.add_row(f"{field['id']:#06x}", field["name"], str(field["bits"]), field["modulus"])
     return table
