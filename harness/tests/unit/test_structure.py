@@ -47,7 +47,8 @@ NO_CUDA = ("worker.server", "worker.executor", "worker.client", "worker.arena", 
 def modules() -> Iterator[tuple[str, Path]]:
     """Every module of the package, without the tests: name after `limbd.`, and its file."""
     for path in sorted(SOURCE.glob("*.py")):
-        yield path.stem, path
+        if path.stem != "__init__":
+            yield path.stem, path
     for package in PACKAGES:
         folder = SOURCE / package
         for path in sorted(folder.resolve().rglob("*.py")):
