@@ -1,0 +1,349 @@
+"""The CUDA backend: carries out plans on one device.
+
+Each lane of a plan is a stream with one block of device memory; its pieces are enqueued in turn, so that one piece's
+copies overlap another's kernels, and each batch has streams of its own, so that batches overlap too. All memory comes
+from one pool, and batches in flight never need more than the budget together.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from limbd.kernels.source import Sources
+from limbd.ops.base import LaunchPlan, Piece, Request, Traits, Unit
+from limbd.ops.status import LimbdError, ServiceError, Status
+from limbd.worker.device import driver
+from limbd.worker.device.base import BackendInfo, Outcome
+from limbd.worker.device.cache import Cache
+from limbd.worker.device.cuda_calls import OUT_OF_MEMORY, CudaError
+from limbd.worker.device.cuda_context import CudaContext
+from limbd.worker.device.cuda_lane import Bytes, Lane, host_arrays
+from limbd.worker.device.cuda_modules import CudaModules
+from limbd.worker.device.nvrtc import Nvrtc, choose_target
+
+# Plans are told a little less than the budget: alignment and the pool's rounding come on top of their buffers.
+PLAN_SHARE = (63, 64)
+
+# Of the device's memory, when no budget is given: the context, the modules and other processes need some.
+DEFAULT_SHARE = (9, 10)
+
+# Pieces of one batch that may be enqueued and not yet done: bounds the events that a batch holds.
+PIECES_IN_FLIGHT = 64
+
+POISON_VARIABLE = "LIMBD_POISON"
+
+# Events around a piece: before the copies in, after them, after the kernels, after the copies out.
+Marks = tuple[Any, Any, Any, Any]
+
+
+@dataclass(eq=False)
+class CudaTicket:
+    """A batch in flight. lock: held by whoever enqueues or settles it. arrays: the host memory that its copies use."""
+
+    nbytes: int = 0
+    lanes: list[Lane] = field(default_factory=list)
+    marks: list[Marks] = field(default_factory=list)
+    arrays: dict[str, Bytes] = field(default_factory=dict)
+    kernel_ms: float = 0.0
+    h2d_ms: float = 0.0
+    d2h_ms: float = 0.0
+    launches: int = 0
+    settled: bool = False
+    error: LimbdError | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class CudaBackend:
+    """One device. Methods may be called from any thread."""
+
+    def __init__(
+        self,
+        index: int = 0,
+        *,
+        memory: int | None = None,
+        cache: Cache | None = None,
+        poison: bool | None = None,
+        verify: bool = False,
+        sources: Sources | None = None,
+    ) -> None:
+        """memory: the budget in bytes. poison: fill outputs and scratch before each piece (default: $LIMBD_POISON is 1).
+        verify: compile the kernels' range checks in. Kernels are compiled and loaded at their first use.
+
+        Raises ServiceError(NO_DEVICE) with the reason, or what the driver says of the device.
+        """
+        self._device = _device(index)
+        self._nvrtc = Nvrtc()
+        target = choose_target(
+            self._device.capability, self._nvrtc.supported, self._nvrtc.version, driver.probe().version
+        )
+        self.cache = cache or Cache()
+        self._budget = memory or self._device.memory * DEFAULT_SHARE[0] // DEFAULT_SHARE[1]
+        self._poison = os.environ.get(POISON_VARIABLE) == "1" if poison is None else poison
+        self._context = CudaContext(index, self._budget)
+        self._modules = CudaModules(self._context, self._nvrtc, target, self.cache, sources or Sources(), verify=verify)
+        self._admission = threading.Lock()  # held while memory is found for a batch
+        self._state = threading.Lock()  # guards the two below
+        self._in_flight: list[CudaTicket] = []
+        self._in_use = 0
+
+    def describe(self) -> BackendInfo:
+        device = self._device
+        return BackendInfo("cuda", device.name, device.arch, device.memory, self._nvrtc.full_version, device.index)
+
+    def traits(self) -> Traits:
+        memory = self._budget * PLAN_SHARE[0] // PLAN_SHARE[1]
+        return Traits("cuda", self._device.arch, self._device.multiprocessors, memory)
+
+    def register(self, memory: memoryview) -> None:
+        """Pins host memory, so that copies from and to it run at full speed and beside kernels."""
+        self._context.bind()
+        self._context.register(memory)
+
+    def prepare(self, units: Iterable[Unit], *, threads: int = 2) -> None:
+        """Compiles and loads units, several at a time, so that no batch waits for them."""
+        self._modules.prepare(units, threads)
+
+    def run(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
+        return self.finish(self.start(request, plan, result))
+
+    def start(self, request: Request, plan: LaunchPlan, result: memoryview) -> CudaTicket:
+        """Enqueues the batch. The request's arrays and the result belong to the backend until finish() returns."""
+        ticket = CudaTicket(launches=sum(len(piece.launches) for piece in plan.pieces))
+        if not plan.pieces:
+            ticket.settled = True
+            return ticket
+        self._context.bind()
+        self._modules.load(plan)
+        ticket.arrays = host_arrays(request, result)
+        with ticket.lock:
+            self._admit(ticket, plan, self._budget)
+            try:
+                self._enqueue(ticket, plan)
+            except Exception as error:
+                # What is already enqueued reads and writes the caller's memory: it has to end before the caller knows.
+                ticket.error = _as_limbd(error)
+                self._settle_locked(ticket)
+                raise ticket.error from error
+        return ticket
+
+    def finish(self, ticket: CudaTicket) -> Outcome:
+        if not ticket.settled:
+            self._context.bind()
+            self._settle(ticket)
+        if ticket.error is not None:
+            raise ticket.error
+        return Outcome(ticket.kernel_ms, ticket.h2d_ms, ticket.d2h_ms, ticket.launches)
+
+    def peak_memory(self, *, reset: bool = False) -> int:
+        """The most device memory, in bytes, that batches held at once since the last reset."""
+        self._context.bind()
+        return self._context.peak_memory(reset=reset)
+
+    def close(self) -> None:
+        """Waits for what is in flight and gives everything back. A lost context is left to the end of the process."""
+        self.cache.close()
+        if self._context.lost:
+            return
+        with suppress(LimbdError):
+            self._context.bind()
+            for ticket in self._flying():
+                self._settle(ticket)
+            self._modules.close()
+            self._context.close()
+
+    # --- benchmarks ---
+
+    def measure(
+        self,
+        requests: Sequence[Request],
+        plan: LaunchPlan,
+        results: Sequence[memoryview],
+        *,
+        repeats: int,
+        warmup: int = 3,
+        back_to_back: int = 1,
+    ) -> list[float]:
+        """Milliseconds that a one-piece plan's launches take by the device's own clock: one raw sample a repeat.
+
+        Inputs are copied in once. Round k of launches works on input set k mod len(requests); one plan serves them all.
+        A sample is the time between two events around `back_to_back` rounds, divided by their number. All outputs are
+        poisoned before every sample; after the last, every set that was reached since then has its result copied to
+        its entry of `results`, and the others hold poison: check at least the last one.
+        """
+        if len(plan.pieces) != 1 or not requests or len(results) != len(requests):
+            raise ServiceError(Status.INTERNAL, "measure: one piece, and one result for each request")
+        self._context.bind()
+        self._modules.load(plan)
+        alone = LaunchPlan(plan.buffers, 1, plan.pieces)
+        tickets = [CudaTicket(arrays=host_arrays(q, r)) for q, r in zip(requests, results, strict=True)]
+        admitted: list[CudaTicket] = []
+        try:
+            for ticket in tickets:
+                self._admit(ticket, alone, budget=None)
+                admitted.append(ticket)
+            return self._measure(tickets, plan.pieces[0], repeats, warmup, back_to_back)
+        finally:
+            for ticket in admitted:
+                self._settle(ticket)
+
+    def _measure(
+        self, tickets: Sequence[CudaTicket], piece: Piece, repeats: int, warmup: int, rounds: int
+    ) -> list[float]:
+        stream = tickets[0].lanes[0].stream
+        for ticket in tickets:
+            for copy in piece.copies_in:
+                ticket.lanes[0].copy_in(copy, ticket.arrays)
+            ticket.lanes[0].wait()
+        lanes = [ticket.lanes[0].on(stream) for ticket in tickets]
+        begin, end = self._context.take_event(), self._context.take_event()
+        samples = []
+        for sample in range(warmup + repeats):
+            for lane in lanes:
+                lane.poison()
+            lanes[0].record(begin)
+            for k in range(sample * rounds, (sample + 1) * rounds):
+                self._launch_all(piece, lanes[k % len(lanes)])
+            lanes[0].record(end)
+            self._context.call("cuEventSynchronize", end)
+            samples.append(self._context.call("cuEventElapsedTime", begin, end) / rounds)
+        for ticket, lane in zip(tickets, lanes, strict=True):
+            for copy in piece.copies_out:
+                lane.copy_out(copy, ticket.arrays)
+        lanes[0].wait()
+        self._context.give_events((begin, end))
+        return samples[warmup:]
+
+    # --- admission ---
+
+    def _admit(self, ticket: CudaTicket, plan: LaunchPlan, budget: int | None) -> None:
+        """Waits until the plan fits the budget beside what is in flight, and gives the ticket its lanes.
+
+        A plan always fits alone. Only memory is found under the admission lock: a batch that is being enqueued never
+        waits for another, so that waiting for it here ends.
+        """
+        needed = plan.device_bytes()
+        with self._admission:
+            while budget is not None and (flying := self._flying()) and self._in_use + needed > budget:
+                self._settle(flying[0])
+            ticket.lanes = self._create_lanes(plan)
+            with self._state:
+                ticket.nbytes = needed
+                self._in_use += needed
+                self._in_flight.append(ticket)
+
+    def _create_lanes(self, plan: LaunchPlan) -> list[Lane]:
+        """Lanes for a plan; where the device is full, once more after everything else has ended and the pool is empty.
+
+        Raises ServiceError(OUT_OF_DEVICE_MEMORY).
+        """
+        try:
+            return self._try_lanes(plan)
+        except CudaError as error:
+            if error.code != OUT_OF_MEMORY:
+                raise
+        for other in self._flying():
+            self._settle(other)
+        self._context.trim()
+        try:
+            return self._try_lanes(plan)
+        except CudaError as error:
+            if error.code != OUT_OF_MEMORY:
+                raise
+            message = f"the device does not have {plan.device_bytes()} bytes free"
+            raise ServiceError(Status.OUT_OF_DEVICE_MEMORY, message, hint="lower --device-memory") from error
+
+    def _try_lanes(self, plan: LaunchPlan) -> list[Lane]:
+        lanes: list[Lane] = []
+        try:
+            for _ in range(plan.lanes):
+                lanes.append(Lane.create(self._context, plan.buffers))
+        except CudaError as error:
+            if error.code == OUT_OF_MEMORY:
+                for lane in lanes:
+                    lane.release()
+            raise
+        return lanes
+
+    def _flying(self) -> tuple[CudaTicket, ...]:
+        with self._state:
+            return tuple(self._in_flight)
+
+    # --- a batch ---
+
+    def _enqueue(self, ticket: CudaTicket, plan: LaunchPlan) -> None:
+        for i, piece in enumerate(plan.pieces):
+            if len(ticket.marks) == PIECES_IN_FLIGHT:
+                self._harvest(ticket)
+            self._enqueue_piece(ticket, piece, ticket.lanes[i % plan.lanes])
+
+    def _enqueue_piece(self, ticket: CudaTicket, piece: Piece, lane: Lane) -> None:
+        take = self._context.take_event
+        begin, copied, computed, end = marks = (take(), take(), take(), take())
+        if self._poison:
+            lane.poison()
+        lane.record(begin)
+        for copy in piece.copies_in:
+            lane.copy_in(copy, ticket.arrays)
+        lane.record(copied)
+        self._launch_all(piece, lane)
+        lane.record(computed)
+        for copy in piece.copies_out:
+            lane.copy_out(copy, ticket.arrays)
+        lane.record(end)
+        ticket.marks.append(marks)
+
+    def _launch_all(self, piece: Piece, lane: Lane) -> None:
+        for launch in piece.launches:
+            lane.launch(launch, self._modules.function(launch))
+
+    def _settle(self, ticket: CudaTicket) -> None:
+        with ticket.lock:
+            if not ticket.settled:
+                self._settle_locked(ticket)
+
+    def _settle_locked(self, ticket: CudaTicket) -> None:
+        """Waits for the batch, reads its times, gives back what it held. Its error is kept for finish()."""
+        try:
+            while ticket.marks:
+                self._harvest(ticket)
+            for lane in ticket.lanes:
+                lane.wait()
+            for lane in ticket.lanes:
+                lane.release()
+        except LimbdError as error:
+            ticket.error = ticket.error or error
+        with self._state:
+            self._in_flight.remove(ticket)
+            self._in_use -= ticket.nbytes
+        ticket.lanes, ticket.marks, ticket.arrays = [], [], {}
+        ticket.settled = True
+
+    def _harvest(self, ticket: CudaTicket) -> None:
+        """Waits for the ticket's oldest piece and adds its times."""
+        begin, copied, computed, end = marks = ticket.marks.pop(0)
+        call = self._context.call
+        call("cuEventSynchronize", end)
+        ticket.h2d_ms += call("cuEventElapsedTime", begin, copied)
+        ticket.kernel_ms += call("cuEventElapsedTime", copied, computed)
+        ticket.d2h_ms += call("cuEventElapsedTime", computed, end)
+        self._context.give_events(marks)
+
+
+def _device(index: int) -> driver.Device:
+    state = driver.probe()
+    if not state.devices:
+        raise ServiceError(Status.NO_DEVICE, f"no CUDA device: {state.reason}")
+    if not 0 <= index < len(state.devices):
+        raise ServiceError(Status.NO_DEVICE, f"there is no device {index}: the driver reports {len(state.devices)}")
+    return state.devices[index]
+
+
+def _as_limbd(error: Exception) -> LimbdError:
+    if isinstance(error, LimbdError):
+        return error
+    return ServiceError(Status.INTERNAL, f"cuda backend: {type(error).__name__}: {error}")

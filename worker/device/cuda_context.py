@@ -1,0 +1,130 @@
+"""One device's context and what is taken from it again and again: streams, events, memory of one pool."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from limbd.ops.status import Status
+from limbd.worker.device.cuda_calls import ALREADY_REGISTERED, CudaCalls, CudaError
+
+Bytes = npt.NDArray[np.uint8]
+
+log = logging.getLogger("limbd.device")
+
+
+class CudaContext:
+    """The device's primary context. call: the checked driver call; use it only in threads that bind() has seen."""
+
+    def __init__(self, index: int, budget: int) -> None:
+        """budget: bytes that the pool keeps between batches. Raises ServiceError if the device cannot be used."""
+        self.call = CudaCalls()
+        self._device = self.call("cuDeviceGet", index)
+        self._context = self.call("cuDevicePrimaryCtxRetain", self._device)
+        self._bound = threading.local()
+        self._lock = threading.Lock()
+        self._streams: list[Any] = []
+        self._events: list[Any] = []
+        self._registered: list[Bytes] = []
+        self.bind()
+        self._pool = self._create_pool(index, budget)
+
+    @property
+    def lost(self) -> bool:
+        return bool(self.call.broken)
+
+    def bind(self) -> None:
+        """Makes the context current in the calling thread: a new thread has none."""
+        if not getattr(self._bound, "done", False):
+            self.call("cuCtxSetCurrent", self._context)
+            self._bound.done = True
+
+    # --- streams and events ---
+
+    def take_stream(self) -> Any:
+        with self._lock:
+            if self._streams:
+                return self._streams.pop()
+        return self.call("cuStreamCreate", int(self.call.api.CUstream_flags.CU_STREAM_NON_BLOCKING))
+
+    def give_stream(self, stream: Any) -> None:
+        with self._lock:
+            self._streams.append(stream)
+
+    def take_event(self) -> Any:
+        """An event that records the device's clock."""
+        with self._lock:
+            if self._events:
+                return self._events.pop()
+        return self.call("cuEventCreate", int(self.call.api.CUevent_flags.CU_EVENT_DEFAULT))
+
+    def give_events(self, events: Iterable[Any]) -> None:
+        with self._lock:
+            self._events.extend(events)
+
+    # --- memory ---
+
+    def allocate(self, nbytes: int, stream: Any) -> int:
+        """Device memory, usable in the stream's order. Raises CudaError with code OUT_OF_MEMORY."""
+        return int(self.call("cuMemAllocFromPoolAsync", nbytes, self._pool, stream))
+
+    def free(self, address: int, stream: Any) -> None:
+        self.call("cuMemFreeAsync", address, stream)
+
+    def trim(self) -> None:
+        """Gives all free memory of the pool back to the device; waits for what is enqueued."""
+        self.call("cuCtxSynchronize")
+        self.call("cuMemPoolTrimTo", self._pool, 0)
+
+    def peak_memory(self, *, reset: bool = False) -> int:
+        """The most bytes that were allocated at once since the last reset."""
+        attribute = self.call.api.CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH
+        peak = int(self.call("cuMemPoolGetAttribute", self._pool, attribute))
+        if reset:
+            self.call("cuMemPoolSetAttribute", self._pool, attribute, self.call.api.cuuint64_t(0))
+        return peak
+
+    def _create_pool(self, index: int, budget: int) -> Any:
+        api = self.call.api
+        properties = api.CUmemPoolProps()
+        properties.allocType = api.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        properties.location.type = api.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        properties.location.id = index
+        pool = self.call("cuMemPoolCreate", properties)
+        threshold = api.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        self.call("cuMemPoolSetAttribute", pool, threshold, api.cuuint64_t(budget))
+        return pool
+
+    # --- host memory ---
+
+    def register(self, memory: memoryview) -> None:
+        """Pins host memory. Where the system does not allow it a warning is logged: copies work, but slower."""
+        view = np.frombuffer(memory, np.uint8)
+        try:
+            self.call("cuMemHostRegister", view.__array_interface__["data"][0], view.nbytes, 0)
+        except CudaError as error:
+            if error.status is Status.DEVICE_FAULT:
+                raise
+            if error.code != ALREADY_REGISTERED:
+                log.warning("host memory is not pinned, copies will be slower: %s", error)
+            return
+        with self._lock:
+            self._registered.append(view)
+
+    def close(self) -> None:
+        """Gives everything back; nothing may be in flight. Memory of batches has to be freed before."""
+        for stream in self._streams:
+            self.call("cuStreamSynchronize", stream)
+            self.call("cuStreamDestroy", stream)
+        for event in self._events:
+            self.call("cuEventDestroy", event)
+        for view in self._registered:
+            self.call("cuMemHostUnregister", view.__array_interface__["data"][0])
+        self.call("cuMemPoolDestroy", self._pool)
+        self.call("cuDevicePrimaryCtxRelease", self._device)
+        self._registered.clear()

@@ -1,0 +1,91 @@
+"""Kernels on a device: a unit's source -> cubin (compiled or from the cache) -> module -> functions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from limbd.kernels.source import MissingSource, Sources
+from limbd.ops.base import Launch, LaunchPlan, Unit
+from limbd.ops.status import ServiceError, Status
+from limbd.worker.device.cache import Cache
+from limbd.worker.device.cuda_context import CudaContext
+from limbd.worker.device.nvrtc import Nvrtc, Target
+
+# Dynamic shared memory above this has to be asked for (CUDA C++ Programming Guide, compute capabilities).
+PLAIN_SHARED_BYTES = 48 << 10
+
+
+class CudaModules:
+    """The units that this process has loaded; each is compiled and loaded once, at its first use or by prepare()."""
+
+    def __init__(
+        self, context: CudaContext, nvrtc: Nvrtc, target: Target, cache: Cache, sources: Sources, *, verify: bool
+    ) -> None:
+        self._context = context
+        self._nvrtc = nvrtc
+        self._target = target
+        self._cache = cache
+        self._sources = sources
+        self._verify = verify
+        self._lock = threading.Lock()
+        self._unit_locks: dict[Unit, threading.Lock] = {}
+        self._modules: dict[Unit, Any] = {}
+        self._functions: dict[tuple[Unit, str], Any] = {}
+        self._shared_allowed: dict[tuple[Unit, str], int] = {}
+
+    def prepare(self, units: Iterable[Unit], threads: int) -> None:
+        """Compiles and loads units, several at a time."""
+        with ThreadPoolExecutor(threads, "limbd-compile") as pool:
+            for done in [pool.submit(self._load_here, unit) for unit in units]:
+                done.result()
+
+    def load(self, plan: LaunchPlan) -> None:
+        """Everything that the plan launches, so that nothing is compiled between its launches."""
+        for piece in plan.pieces:
+            for launch in piece.launches:
+                self.function(launch)
+
+    def function(self, launch: Launch) -> Any:
+        """The kernel's handle, allowed the launch's shared memory. Raises ServiceError."""
+        key = (launch.kernel.unit, launch.kernel.name)
+        function = self._functions.get(key)
+        if function is None:
+            name = launch.kernel.name.encode()
+            function = self._context.call("cuModuleGetFunction", self._module(launch.kernel.unit), name)
+            self._functions[key] = function
+        if launch.shared > self._shared_allowed.get(key, PLAIN_SHARED_BYTES):
+            attribute = self._context.call.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._context.call("cuFuncSetAttribute", function, attribute, launch.shared)
+            self._shared_allowed[key] = launch.shared
+        return function
+
+    def close(self) -> None:
+        for module in self._modules.values():
+            self._context.call("cuModuleUnload", module)
+        self._modules.clear()
+        self._functions.clear()
+
+    def _load_here(self, unit: Unit) -> None:
+        self._context.bind()
+        self._module(unit)
+
+    def _module(self, unit: Unit) -> Any:
+        with self._lock:
+            lock = self._unit_locks.setdefault(unit, threading.Lock())
+        with lock:
+            if unit not in self._modules:
+                self._modules[unit] = self._context.call("cuModuleLoadData", self._image(unit))
+            return self._modules[unit]
+
+    def _image(self, unit: Unit) -> bytes:
+        try:
+            source = self._sources.cuda(unit.entry, unit.header())
+        except MissingSource as error:
+            raise ServiceError(Status.INTERNAL, str(error)) from error
+        target, verify = self._target, self._verify
+        key = self._nvrtc.key(source, target, verify=verify)
+        image = self._cache.load(key, lambda: self._nvrtc.compile(source, target, verify=verify).data)
+        return image if target.form == "cubin" else image + b"\0"
