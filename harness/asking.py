@@ -82,12 +82,17 @@ def write_frame(pieces: Sequence[memoryview], path: Path | None) -> None:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def read_frame(path: Path) -> bytes:
-    """A request that `limbd frame` or --keep-failed wrote."""
+def replay(client: Client, path: Path) -> Limbs:
+    """The answer to a request that `limbd frame` or --keep-failed wrote."""
     try:
-        return path.read_bytes()
+        frame = path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    try:
+        answer: Limbs = client.replay(frame)
+    except ValueError as error:
+        raise InputError(f"{path} cannot be replayed: {error}") from None
+    return answer
 
 
 def decode(path: Path | None, width: int, out: TextIO, *, decimal: bool = False) -> bool:

@@ -17,7 +17,7 @@ from limbd.ops.params import fields
 from limbd.ops.status import LimbdError
 from limbd.worker import wire
 from limbd.worker.config import BACKENDS, Config
-from limbd.worker.device import host_compiler
+from limbd.worker.device import driver, host_compiler
 from limbd.worker.device.cache import Cache, default_folder, entries
 from limbd.worker.device.choose import AUTOMATIC, NoBackend, choose
 from limbd.worker.device.nvrtc import REMEDY, Nvrtc
@@ -33,6 +33,7 @@ def collect(config: Config) -> Facts:
         "version": limbd.__version__,
         "python": platform.python_version(),
         "wire": [{"version": v.number, "magic": v.magic.decode()} for v in wire.VERSIONS],
+        "driver": _driver(),
         "backends": backends,
         "auto": next(name for name in AUTOMATIC if name in working),
         "compilers": {"host": _host_compiler(), "device": _device_compiler()},
@@ -61,6 +62,10 @@ def show(facts: Facts, *, as_json: bool = False, console: Console | None = None)
         console.print()
         console.print(table)
     console.print()
+    told = facts["driver"]
+    _say(console, f"NVIDIA driver: {'for CUDA ' + told['cuda'] if told['cuda'] else told['why_not']}")
+    for gpu in told["devices"]:
+        _say(console, f"  device {gpu['index']}: {gpu['name']}, {gpu['arch']}, {size(gpu['memory'])}")
     for name, compiler in facts["compilers"].items():
         _say(console, f"{name} compiler: {compiler['version'] or 'none: ' + compiler['why_not']}")
     limits = facts["limits"]
@@ -99,6 +104,17 @@ def _backend(name: str, config: Config) -> Facts:
     finally:
         backend.close()
     return {**facts, "works": True, "device": told.device, "arch": told.arch, "memory": told.memory}
+
+
+def _driver() -> Facts:
+    """The NVIDIA driver and every GPU that it shows to this process."""
+    state = driver.probe()
+    devices = [
+        {"index": d.index, "name": d.name, "arch": d.arch, "multiprocessors": d.multiprocessors, "memory": d.memory}
+        for d in state.devices
+    ]
+    cuda = ".".join(map(str, state.version)) if state.version != (0, 0) else ""
+    return {"cuda": cuda, "devices": devices, "why_not": state.reason}
 
 
 def _host_compiler() -> Facts:

@@ -46,7 +46,7 @@ def pipe_arguments(
 class _Calls:
     """The ops as methods, for both clients: each passes on to `call`, whose answer it returns."""
 
-    def call(self, op: str, operands: list[Values], modulus: Modulus) -> Any:
+    def call(self, op: str, operands: Sequence[Values], modulus: Modulus) -> Any:
         raise NotImplementedError
 
     def mod_mul(self, a: Values, b: Values, modulus: Modulus) -> Any:
@@ -132,11 +132,11 @@ class Client(_Calls):
             self._channel = _Channel(Address(address).connect(timeout))
         self._name = address or "the local worker"
 
-    def call(self, op: str, operands: list[Values], modulus: Modulus) -> Any:
+    def call(self, op: str, operands: Sequence[Values], modulus: Modulus) -> Any:
         """One request and its answer. op: the wire's name, such as "mod-mul"."""
         return self.submit(op, operands, modulus).result()
 
-    def submit(self, op: str, operands: list[Values], modulus: Modulus) -> Pending:
+    def submit(self, op: str, operands: Sequence[Values], modulus: Modulus) -> Pending:
         """Sends a request and returns at once when its last byte has left; answers that come meanwhile are taken in.
         An array may be changed again as soon as this returns."""
         return self._submit(exchange(op, operands, modulus))
@@ -343,7 +343,7 @@ class AsyncClient(_Calls):
         self._count = 0
         self._lost: str | None = None
 
-    async def call(self, op: str, operands: list[Values], modulus: Modulus) -> Any:
+    async def call(self, op: str, operands: Sequence[Values], modulus: Modulus) -> Any:
         """One request and its answer. op: the wire's name, such as "mod-mul"."""
         await self.open()
         if self._lost is not None:

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from limbd.ops.status import LimbdError, RequestError, ServiceError, Status
 from limbd.worker import wire
 
 Limbs = npt.NDArray[np.uint32]
-Values = int | Sequence[int] | Limbs
+Values = SupportsIndex | Sequence[SupportsIndex] | Limbs
 Modulus = int | str
 
 ELEMENT_BYTES = 32
@@ -106,13 +106,17 @@ def modulus_value(modulus: Modulus) -> int:
 
 
 def exchange_of_frame(frame: bytes) -> Exchange:
-    """The question that a kept frame is; its answer is an array. ValueError where it is no frame of version 1."""
+    """The question that a kept frame is; its answer is an array. ValueError where it is no whole frame of version 1: the
+    worker would wait for the rest."""
     layout = wire.VERSION_1.request
     if len(frame) < layout.size or not frame.startswith(wire.MAGIC_V1):
         raise ValueError("it is no request of version 1 (BCGB)")
     told = layout.unpack(frame)
     op = op_by_id(told["op"])
     call = Call(told["n"], told["param"])
+    expected = op.payload_bytes(call)
+    if expected is None or len(frame) != layout.size + expected:
+        raise ValueError(f"it has {len(frame)} bytes, which is not one {op.name} of n = {call.n}")
     result = np.empty((op.result_bytes(call) // ELEMENT_BYTES, PLAIN_LIMBS), dtype="<u4")
     return Exchange(op, call.n, Form.ARRAY, [memoryview(frame)], result)
 
@@ -174,8 +178,8 @@ def _array(value: Values, name: str) -> tuple[Limbs, Form]:
     if isinstance(value, str | bytes):
         raise TypeError(f"operand {name}: expected integers or an array, got {type(value).__name__}")
     try:
-        single = isinstance(value, int) or not hasattr(value, "__iter__")
-        numbers = [operator.index(value)] if single else list(map(operator.index, value))  # type: ignore[arg-type]
-        return from_ints(numbers), Form.NUMBER if single else Form.LIST
+        if isinstance(value, Sequence):
+            return from_ints(map(operator.index, value)), Form.LIST
+        return from_ints([operator.index(value)]), Form.NUMBER
     except ValueError as error:
         raise ValueError(f"operand {name}: {error}") from None

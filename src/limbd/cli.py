@@ -121,8 +121,8 @@ def _devices(text: str) -> tuple[int, ...]:
     return devices
 
 
-def _add_backend(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("worker")
+def _add_backend(parser: argparse.ArgumentParser, *, local: bool = False) -> None:
+    group = parser.add_argument_group("local worker" if local else "worker")
     group.add_argument("--backend", choices=BACKENDS, default="auto", help="auto takes the first that works (default)")
     group.add_argument(
         "--device",
@@ -147,7 +147,7 @@ def _add_service(parser: argparse.ArgumentParser) -> None:
 def _add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verbose", action="store_true", help="show what the local worker says on stderr")
     parser.add_argument("--connect", type=_address, metavar="ADDR", help="a running worker: HOST:PORT or unix:PATH")
-    _add_backend(parser)
+    _add_backend(parser, local=True)
 
 
 def _add_question(parser: argparse.ArgumentParser) -> None:
@@ -267,9 +267,8 @@ def _run_call(options: argparse.Namespace) -> int:
     from limbd.harness import asking, textio
 
     if options.replay:
-        frame = asking.read_frame(options.replay)
         with _client(options) as client:
-            values = client.replay(frame)
+            values = asking.replay(client, options.replay)
     else:
         operands = textio.as_operands(_specs(options))
         with _client(options) as client:
@@ -400,7 +399,9 @@ def _parser(chosen: str | None) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"limbd {__version__}")
-    rooms = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    rooms = parser.add_subparsers(
+        title="commands", dest="command", metavar="COMMAND", required=True, parser_class=_Parser
+    )
     for command in COMMANDS:
         room = rooms.add_parser(
             command.name,

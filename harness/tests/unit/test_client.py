@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -102,12 +103,15 @@ def test_numpy_integers_are_integers(local: Client) -> None:
 
 
 def test_wrong_values_are_refused_before_anything_is_sent(local: Client) -> None:
-    for bad in ([-1], [2**256], np.zeros((2, 7), np.uint32), np.zeros((2, 8), np.int64), np.zeros(8, np.uint32)):
+    arrays = (np.zeros((2, 7), np.uint32), np.zeros((2, 8), np.int64), np.zeros(8, np.uint32))
+    values: tuple[Any, ...] = ([-1], [2**256], -1, *arrays)
+    kinds: tuple[Any, ...] = ([1.5], 1.5, "12", b"12", [None], None, {1, 2})
+    for value in values:
         with pytest.raises(ValueError):
-            local.mod_inv(bad, 7)
-    for bad in ([1.5], "12", b"12", [None]):
+            local.mod_inv(value, 7)
+    for value in kinds:
         with pytest.raises(TypeError):
-            local.mod_inv(bad, 7)  # type: ignore[arg-type]
+            local.mod_inv(value, 7)
     with pytest.raises(ValueError, match="a has 2, b has 3"):
         local.mod_mul([1, 2], [1, 2, 3], 7)
     with pytest.raises(ValueError, match="no field"):
