@@ -276,6 +276,10 @@ class Op(ABC):
         """How a device answers it. Raises ServiceError(OUT_OF_DEVICE_MEMORY) if the budget is below one element."""
 
     @abstractmethod
+    def units(self, traits: Traits) -> tuple[Unit, ...]:
+        """Every compile unit that this op's plans name on such a device: what has to be compiled ahead and checked."""
+
+    @abstractmethod
     def reference(self, request: Request, result: memoryview) -> None:
         """The living definition: writes the right answer, slowly (ops/reference)."""
 
