@@ -75,9 +75,11 @@ class Answer:
     @classmethod
     def unpack(cls, message: bytes) -> Answer:
         number, status, launches, kernel, h2d, d2h, bad = _ANSWER.unpack_from(message)
-        tail = json.loads(message[_ANSWER.size :] or "{}")
-        outcome = Outcome(kernel, h2d, d2h, launches, None if bad < 0 else bad, tail.get("counts", {}))
-        return cls(number, Status(status), outcome, tail.get("text", ""))
+        counts, text = {}, ""
+        if len(message) > _ANSWER.size:
+            tail = json.loads(message[_ANSWER.size :])
+            counts, text = tail["counts"], tail["text"]
+        return cls(number, Status(status), Outcome(kernel, h2d, d2h, launches, None if bad < 0 else bad, counts), text)
 
 
 @dataclass(frozen=True)
