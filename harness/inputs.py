@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 
@@ -13,8 +14,23 @@ HARD_LIMBS = (0, 1, 2**31 - 1, 2**31, 2**31 + 1, 2**32 - 1)
 
 PLAIN_BITS = 256
 
-# 1 and 2 are degenerate; even, powers of two and all-ones stress reduction; the last three have zero limbs in the
-# middle, or a quotient that is as far from its estimate as it gets.
+
+def tight_modulus(limbs: int, bits: int, step: int) -> int:
+    """A modulus m for which the quotient that Barrett's method estimates for (m-1)^2 is as wrong as it can be: two short.
+
+    With B = 2^(32 limbs), m = B - d and v = B + d + j, m v = B^2 + h where h = j B - d^2 - j d. Where h is small and
+    not negative, the reciprocal floor((B^2 - 1) / m) = v - 1 loses almost a whole unit; a product just below m B with a
+    tiny remainder (and (m-1)^2 leaves 1) adds what the truncated low limbs are worth. d is taken `step` below the
+    largest with h >= 0, near 2^bits; 16 limbs < bits < 32 (limbs - 1) and step 4 or 5 (odd and even m) do it.
+    """
+    base = 1 << (LIMB_BITS * limbs)
+    near = 1 << bits
+    j = -(-near * near // (base - near))
+    return base - ((math.isqrt(j * j + 4 * j * base) - j) // 2 - step)
+
+
+# 1 and 2 are degenerate; even, powers of two and all-ones stress reduction; some have zero limbs in their middle;
+# the last ones have quotients that are as far from their estimate as it gets.
 SPECIAL_MODULI = (
     1,
     2,
@@ -49,6 +65,8 @@ SPECIAL_MODULI = (
     0xC0 << 248 | 1,
     1 << 255 | 1 << 64 | 1,
     0x80000000_00000000_FFFFFFFF_FFFFFFFF_00000000_00000000_FFFFFFFF_00000001,
+    *(tight_modulus(limbs, 16 * limbs + 6, 4 + limbs % 2) for limbs in range(3, 9)),
+    *(tight_modulus(8, bits, step) for bits, step in ((134, 5), (200, 4), (200, 5))),
 )
 
 

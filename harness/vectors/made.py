@@ -17,7 +17,7 @@ from limbd.ops.params.layout import PLAIN_LIMBS, from_ints
 SEED = "limbd vectors 1"
 
 # Rows beyond the edges; the edges matter more, and fuzzing draws any number of the others.
-SEEDED_ROWS = 12
+SEEDED_ROWS = 8
 
 PLAIN_BITS = LIMB_BITS * PLAIN_LIMBS
 

@@ -16,6 +16,7 @@ from limbd.harness.inputs import (
     modulus_of_bits,
     operands,
     residues_at,
+    tight_modulus,
 )
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.layout import limbs_of
@@ -78,3 +79,15 @@ def test_every_registered_field_is_among_the_known_ones() -> None:
     plain = {each.modulus for each in known if each.field is None}
     assert {field.modulus for field in FIELDS if field.bits <= PLAIN_BITS} <= plain
     assert all(each.modulus < 2**each.bits for each in known)
+
+
+@pytest.mark.parametrize("step", [4, 5])
+@pytest.mark.parametrize(("limbs", "bits"), [(3, 54), (5, 86), (8, 134), (8, 200)])
+def test_tight_moduli_have_a_reciprocal_that_loses_almost_a_unit(limbs: int, bits: int, step: int) -> None:
+    m, base = tight_modulus(limbs, bits, step), 2 ** (32 * limbs)
+    assert m.bit_length() == 32 * limbs
+    assert (m - base * base % m) << 32 < m
+    # With every limb below the quotient's left out, the estimate for (m-1)^2 is two short.
+    v, t, word = (base * base - 1) // m, (m - 1) ** 2, 2 ** (32 * (limbs - 1))
+    x, y = divmod(t, base)
+    assert t // m - (x + (x * (v - base) + y // word * word) // base) == 2
