@@ -1,0 +1,128 @@
+"""Compiles every unit with NVRTC, without a GPU, and checks that nothing spills outside the list below.
+
+    python -m limbd.harness.compile_check --arch sm_75,sm_90
+
+prints a line for each function and exits with 1 if a compile fails or a function spills.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from limbd.kernels.source import Sources
+from limbd.ops import OPS
+from limbd.ops.base import Traits, Unit
+from limbd.ops.status import LimbdError
+from limbd.worker.device.nvrtc import Nvrtc, Target, Usage
+
+# What the project supports with CUDA 13; the cuda12 extra adds sm_61 and sm_70.
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+
+# NVRTC works on as many programs at once.
+THREADS = 2
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """Spill bytes (stores and loads together) that functions of an entry may have on an architecture ("*": any)."""
+
+    entry: str
+    arch: str
+    nbytes: int
+    reason: str
+
+
+ALLOWANCES: tuple[Allowance, ...] = ()
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One unit on one architecture: what its functions use, or why it did not compile."""
+
+    unit: Unit
+    arch: str
+    usage: tuple[Usage, ...] = ()
+    failure: str = ""
+    warnings: tuple[str, ...] = ()
+
+    def problems(self, allowances: Sequence[Allowance] = ALLOWANCES) -> Iterator[str]:
+        where = f"{unit_name(self.unit)} for {self.arch}"
+        if self.failure:
+            yield f"{where}: {self.failure}"
+        for warning in self.warnings:
+            yield f"{where}: {warning}"
+        allowed = max(
+            (a.nbytes for a in allowances if a.entry == self.unit.entry and a.arch in ("*", self.arch)), default=0
+        )
+        for function in self.usage:
+            spilled = function.spill_stores + function.spill_loads
+            if spilled > allowed:
+                yield f"{where}: {function.function} spills {spilled} bytes (allowed: {allowed})"
+
+
+def unit_name(unit: Unit) -> str:
+    constants = " ".join(f"{name}={value}" for name, value in unit.constants)
+    return f"{unit.entry} {constants}".strip()
+
+
+def all_units(arch: str) -> tuple[Unit, ...]:
+    """Every unit that any op's plans name on a device of this architecture ("sm_90", or "cpu" for the host)."""
+    kind = Traits("cpu" if arch == "cpu" else "cuda", arch, 1, 1 << 30)
+    return tuple(dict.fromkeys(unit for op in OPS for unit in op.units(kind)))
+
+
+def check(arch: str, nvrtc: Nvrtc, units: Iterable[Unit] | None = None, *, verify: bool = False) -> list[Checked]:
+    """Compiles units (all, by default) for one architecture."""
+    target = Target(int(arch.removeprefix("sm_")))
+    wanted = all_units(arch) if units is None else units
+    with ThreadPoolExecutor(THREADS, "limbd-nvrtc") as pool:
+        return list(pool.map(lambda unit: _compile(unit, arch, target, nvrtc, verify), wanted))
+
+
+def _compile(unit: Unit, arch: str, target: Target, nvrtc: Nvrtc, verify: bool) -> Checked:
+    source = Sources().cuda(unit.entry, unit.header())
+    try:
+        compiled = nvrtc.compile(source, target, verify=verify)
+    except LimbdError as error:
+        return Checked(unit, arch, failure=str(error))
+    warnings = tuple(line for line in compiled.log.splitlines() if "warning" in line)
+    missing = set(source.kernels) - {usage.function for usage in compiled.usage}
+    if missing or not compiled.data.startswith(b"\x7fELF"):
+        return Checked(unit, arch, compiled.usage, f"no machine code of {', '.join(sorted(missing)) or 'the unit'}")
+    return Checked(unit, arch, compiled.usage, warnings=warnings)
+
+
+def report(checked: Iterable[Checked]) -> Iterator[str]:
+    """A line for each function: registers, stack and spilled bytes."""
+    for one in checked:
+        for usage in one.usage:
+            yield (
+                f"{one.arch:7} {unit_name(one.unit):40} {usage.function:32} {usage.registers:4} registers "
+                f"{usage.shared:6} shared {usage.stack:5} stack {usage.spill_stores + usage.spill_loads:5} spilled"
+            )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m limbd.harness.compile_check", description=__doc__.splitlines()[0])
+    parser.add_argument("--arch", default=",".join(ARCHITECTURES), help="comma-separated, such as sm_75,sm_90")
+    options = parser.parse_args(arguments)
+    try:
+        nvrtc = Nvrtc()
+    except LimbdError as error:
+        print(error, file=sys.stderr)
+        return 1
+    problems: list[str] = []
+    for arch in options.arch.split(","):
+        checked = check(arch, nvrtc)
+        print("\n".join(report(checked)), flush=True)
+        problems += [problem for one in checked for problem in one.problems()]
+    print("\n".join(problems) or f"{nvrtc.full_version}: nothing spills", file=sys.stderr if problems else sys.stdout)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,269 @@
+"""What test_cuda_host_side.py runs, each scenario in a process of its own: the CUDA backend on the simulated driver.
+
+    python scenarios.py NAME LIBRARY CACHE
+
+Kernels are the real ones, compiled for the host; plans and results are the real op's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import random
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from limbd.ops import by_name
+from limbd.ops.base import Call, LaunchPlan, Request, Traits
+from limbd.ops.status import LimbdError, Status
+from limbd.worker.device.cache import Cache
+from limbd.worker.device.cpu import CpuBackend
+from limbd.worker.device.cuda import CudaBackend
+
+MODULUS = (1 << 255) - 31  # eight limbs, odd, not 2^256 - c
+ILLEGAL_ADDRESS, INVALID_VALUE, NOT_PERMITTED = 700, 1, 800
+OP = by_name("mod-mul")
+WIDTH = 32
+
+
+class Bench:
+    """The simulated driver with the op's kernels registered in it."""
+
+    def __init__(self, library: str, cache: Path) -> None:
+        self.driver = ctypes.CDLL(library)  # from here on the bindings find it as libcuda.so.1
+        self.driver.simulated_used.restype = ctypes.c_uint64
+        self.driver.simulated_calls.restype = ctypes.c_uint64
+        self.cache = cache
+        self.host = CpuBackend(cache=Cache(cache), threads=1)
+        for unit in OP.units(Traits("cuda", "sm_90", 4, 1 << 30)):
+            if ("LIMBS", 8) in unit.constants:
+                self.register_unit(unit)
+
+    def register_unit(self, unit: Any) -> None:
+        loaded = self.host.library(unit)
+        for name in ("mod_mul", "mod_mul_full"):
+            run = ctypes.cast(loaded[f"limbd_run_{name}"], ctypes.c_void_p)
+            self.driver.simulate_kernel(name.encode(), run, ctypes.c_uint64(unit.structs[0].size))
+
+    def backend(self, **options: Any) -> CudaBackend:
+        return CudaBackend(cache=Cache(self.cache), poison=True, **options)
+
+    def fail(self, name: str, code: int, after: int = 0) -> None:
+        self.driver.simulate_failure(name.encode(), after, code)
+
+    def used(self) -> int:
+        return int(self.driver.simulated_used())
+
+    def calls(self, name: str) -> int:
+        return int(self.driver.simulated_calls(name.encode()))
+
+
+class Batch:
+    """A random batch, its plan for a backend, and the check of its result."""
+
+    def __init__(self, n: int, seed: int) -> None:
+        rng = random.Random(seed)
+        self.a = [rng.getrandbits(256) for _ in range(n)]
+        self.b = [rng.getrandbits(256) for _ in range(n)]
+        payload = b"".join(v.to_bytes(WIDTH, "little") for v in [MODULUS, *self.a, *self.b])
+        self.request: Request = OP.decode(Call(n), memoryview(payload))
+        self.result = bytearray(n * WIDTH)
+
+    def plan(self, backend: CudaBackend, **changes: Any) -> LaunchPlan:
+        traits = backend.traits()
+        return OP.plan(self.request, Traits(traits.kind, traits.arch, 4, traits.memory, **changes))
+
+    def start(self, backend: CudaBackend) -> Any:
+        return backend.start(self.request, self.plan(backend), memoryview(self.result))
+
+    def check(self) -> None:
+        words = np.frombuffer(self.result, np.uint8).reshape(-1, WIDTH)
+        for x, y, row in zip(self.a, self.b, words, strict=True):
+            assert int.from_bytes(row.tobytes(), "little") == x * y % MODULUS
+
+    def refused(self, backend: CudaBackend) -> Status:
+        """The status that this batch fails with."""
+        try:
+            backend.finish(self.start(backend))
+        except LimbdError as error:
+            return error.status
+        raise AssertionError("the batch succeeded")
+
+
+def pieces(bench: Bench) -> None:
+    """A budget far below the batch: the same answers, memory below the budget, nothing held afterwards."""
+    budget = 256 << 10
+    backend, batch = bench.backend(memory=budget), Batch(20_000, 1)
+    plan = batch.plan(backend)
+    assert plan.lanes == 3 and len(plan.pieces) > 6
+    outcome = backend.run(batch.request, plan, memoryview(batch.result))
+    batch.check()
+    assert 0 < backend.peak_memory(reset=True) <= budget
+    assert outcome.launches == len(plan.pieces)
+    assert outcome.kernel_ms == outcome.h2d_ms == outcome.d2h_ms == 0.5 * len(plan.pieces)
+    assert bench.used() == 0
+    assert backend.peak_memory() == 0
+
+
+def many_pieces(bench: Bench) -> None:
+    """More pieces than may be enqueued at once: events are reused, times still add up."""
+    backend, batch = bench.backend(memory=3 * 96 * 10), Batch(3000, 2)
+    plan = batch.plan(backend)
+    assert len(plan.pieces) > 300
+    outcome = backend.run(batch.request, plan, memoryview(batch.result))
+    batch.check()
+    assert outcome.kernel_ms == 0.5 * len(plan.pieces)
+    assert bench.calls("cuEventCreate") <= 4 * 64
+
+
+def one_thread_starts_more_than_fits(bench: Bench) -> None:
+    """The budget holds one batch at a time: starting more settles the oldest, and finishing in any order works."""
+    backend = bench.backend(memory=100 * 96 * 3 // 2)
+    batches = [Batch(100, seed) for seed in range(5)]
+    tickets = [batch.start(backend) for batch in batches]
+    for ticket in reversed(tickets):
+        backend.finish(ticket)
+    for batch in batches:
+        batch.check()
+    assert bench.used() == 0
+
+
+def threads(bench: Bench) -> None:
+    """Several threads with a budget for two batches; every one of them has the context bound by the backend."""
+    backend = bench.backend(memory=100 * 96 * 5 // 2)
+    failures: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        try:
+            for i in range(20):
+                batch = Batch(100, 100 * seed + i)
+                backend.finish(batch.start(backend))
+                batch.check()
+        except BaseException as error:
+            failures.append(error)
+
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not failures, failures
+    assert bench.used() == 0
+
+
+def out_of_memory(bench: Bench) -> None:
+    """A full device: what is in flight ends and gives its memory to the next; else a clean error, and life goes on."""
+    backend = bench.backend()
+    first, second, large = Batch(1000, 1), Batch(1000, 2), Batch(5000, 3)
+    bench.driver.simulate_capacity(ctypes.c_size_t(150_000))
+    tickets = [first.start(backend), second.start(backend)]
+    assert bench.calls("cuMemPoolTrimTo") == 1
+    assert large.refused(backend) is Status.OUT_OF_DEVICE_MEMORY
+    for ticket, batch in zip(tickets, (first, second), strict=True):
+        backend.finish(ticket)
+        batch.check()
+    assert bench.used() == 0
+
+
+def sticky(bench: Bench) -> None:
+    """After an illegal access nothing of this context is ever a success again."""
+    backend, batch = bench.backend(), Batch(100, 1)
+    other = Batch(100, 2)
+    bench.fail("cuEventSynchronize", ILLEGAL_ADDRESS)
+    tickets = [batch.start(backend), other.start(backend)]
+    for ticket in tickets:
+        try:
+            backend.finish(ticket)
+        except LimbdError as error:
+            assert error.status is Status.DEVICE_FAULT and "ILLEGAL_ADDRESS" in str(error)
+        else:
+            raise AssertionError("a success after a fault")
+    assert batch.refused(backend) is Status.DEVICE_FAULT
+    backend.close()
+
+
+def rejected_launch(bench: Bench) -> None:
+    """A launch that the driver refuses: an error, nothing held, and the next batch is right."""
+    backend, batch = bench.backend(memory=256 << 10), Batch(20_000, 1)
+    bench.fail("cuLaunchKernel", INVALID_VALUE, after=3)
+    assert batch.refused(backend) is Status.INTERNAL
+    assert bench.used() == 0
+    backend.finish(batch.start(backend))
+    batch.check()
+
+
+def poison(bench: Bench) -> None:
+    """A launch that computes nothing leaves the poison in the result, not an earlier batch's values."""
+    backend, batch = bench.backend(), Batch(100, 1)
+    backend.finish(batch.start(backend))
+    plan = batch.plan(backend)
+    idle = LaunchPlan(plan.buffers, 1, (type(plan.pieces[0])(plan.pieces[0].copies_in, (), plan.pieces[0].copies_out),))
+    backend.run(batch.request, idle, memoryview(batch.result))
+    assert bytes(batch.result) == b"\xa5" * len(batch.result)
+
+
+def measure(bench: Bench) -> None:
+    """Raw samples of one launch, over two input sets in turn, with the last results copied back."""
+    backend, batches = bench.backend(), [Batch(500, 1), Batch(500, 2)]
+    plan = batches[0].plan(backend, whole=True)
+    results = [memoryview(batch.result) for batch in batches]
+    requests = [batch.request for batch in batches]
+    samples = backend.measure(requests, plan, results, repeats=5, warmup=2, back_to_back=4)
+    assert samples == [0.125] * 5
+    assert bench.calls("cuLaunchKernel") == 7 * 4
+    for batch in batches:
+        batch.check()
+    assert bench.used() == 0
+
+
+def host_memory(bench: Bench) -> None:
+    """Host memory is pinned; where the system forbids it, a warning is logged and batches work."""
+    messages: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("limbd.device").addHandler(handler)
+    backend = bench.backend()
+    backend.register(memoryview(bytearray(4096)))
+    bench.fail("cuMemHostRegister", NOT_PERMITTED)
+    assert not messages
+    backend.register(memoryview(bytearray(4096)))
+    assert len(messages) == 1 and "not pinned" in messages[0]
+    batch = Batch(10, 1)
+    backend.finish(batch.start(backend))
+    batch.check()
+    backend.close()
+    assert bench.calls("cuMemHostUnregister") == 1
+
+
+def second_start(bench: Bench) -> None:
+    """With a filled cache nothing is compiled, and a corrupt entry is."""
+    batch = Batch(10, 1)
+    backend = bench.backend()
+    backend.finish(batch.start(backend))
+    again = bench.backend()
+    again.finish(batch.start(again))
+    assert again.cache.builds == 0 and again.cache.hits == 1
+    for entry in bench.cache.glob("*.cubin"):
+        entry.write_bytes(entry.read_bytes()[:-100])
+    rebuilt = bench.backend()
+    rebuilt.finish(batch.start(rebuilt))
+    assert rebuilt.cache.builds == 1
+
+
+SCENARIOS: dict[str, Callable[[Bench], None]] = {
+    scenario.__name__: scenario
+    for scenario in (
+        *(pieces, many_pieces, one_thread_starts_more_than_fits, threads, out_of_memory, sticky, rejected_launch),
+        *(poison, measure, host_memory, second_start),
+    )
+}
+
+
+if __name__ == "__main__":
+    SCENARIOS[sys.argv[1]](Bench(sys.argv[2], Path(sys.argv[3])))
+    print("done")
