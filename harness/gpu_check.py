@@ -1,0 +1,201 @@
+"""Everything that has to be seen on a GPU, in one command: `python -m limbd.harness.gpu_check`.
+
+Parts, in this order: known answers (kat), fuzzing (fuzz), the whole worker (worker), benchmarks (bench), compute-sanitizer
+(sanitize). Each ends inside nine minutes and leaves one .jsonl file of raw records; --resume goes on with a file that
+was cut off. Correctness comes first: a benchmark is not begun after a failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from limbd.harness import bench, exhaustive, fuzz, kat, report, worker_check
+from limbd.ops import OPS
+from limbd.worker.client import Client
+from limbd.worker.device import driver
+from limbd.worker.device.cache import Cache
+from limbd.worker.device.cuda import CudaBackend
+
+PART_SECONDS = 540.0
+
+SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
+
+
+@dataclass
+class Check:
+    """What every part works with. end: time.monotonic() after which no new case is begun."""
+
+    options: argparse.Namespace
+    journal: report.Journal
+    end: float
+    failures: int = 0
+
+    def backend(self, **options: Any) -> CudaBackend:
+        return CudaBackend(self.options.device, cache=Cache(self.options.cache_dir), **options)
+
+    def due(self, case: str) -> bool:
+        """Whether the case is still to be done: not in the file, and time is left."""
+        if case in self.journal.done:
+            return False
+        if time.monotonic() > self.end:
+            print(f"{case}: not begun, out of time (--resume goes on here)")
+            self.failures += 1
+            return False
+        return True
+
+    def verdict(self, case: str, ok: bool, **values: Any) -> None:
+        self.journal.add(case, ok=ok, **values)
+        print(f"{case}: {'ok' if ok else 'FAILED'}", flush=True)
+        self.failures += not ok
+
+
+def check_kat(check: Check) -> None:
+    """All vectors through the backend object and through frames; all operands of tiny moduli."""
+    backend = check.backend(poison=True)
+    try:
+        if check.due("vectors"):
+            found = kat.run(backend)
+            found.print()
+            check.verdict("vectors", found.ok, passed=found.passed, failed=found.failed, failures=found.failures[:10])
+        for op in OPS:
+            case = f"exhaustive {op.name}"
+            if check.due(case):
+                wrong, compared = exhaustive.run(backend, op)
+                check.verdict(case, not wrong, compared=compared, failures=wrong[:10])
+    finally:
+        backend.close()
+    if check.due("vectors through frames"):
+        with Client(backend="cuda", devices=(check.options.device,), cache=check.options.cache_dir) as client:
+            found = kat.run(client, name="limbd pipe --backend cuda")
+        found.print()
+        check.verdict("vectors through frames", found.ok, passed=found.passed, failed=found.failed)
+
+
+def check_fuzz(check: Check) -> None:
+    """Random and hard operands of every op against the reference, for the time given."""
+    backend = check.backend(poison=True)
+    try:
+        if check.due("fuzz"):
+            seconds = max(1.0, check.end - time.monotonic() - 5)
+            found = fuzz.run(backend, seed=check.options.seed, seconds=seconds)
+            found.print()
+            check.verdict(
+                "fuzz", found.ok, seed=found.seed, rounds=found.rounds, elements=found.elements,
+                failures=[str(f) for f in found.failures],
+            )  # fmt: skip
+    finally:
+        backend.close()
+
+
+def check_bench(check: Check) -> None:
+    """Kernel times of bench.CASES, one launch between two events."""
+    backend = check.backend()
+    try:
+        for case in bench.CASES:
+            if check.options.match not in case.name or not check.due(case.name):
+                continue
+            try:
+                values = bench.run_case(backend, case)
+            except AssertionError as error:
+                check.verdict(case.name, False, failure=str(error))
+                return
+            check.journal.add(case.name, ok=True, **values)
+            print(f"{case.name[:70]:<70} {values['median']:10.4f} ms {values['rate_g']:9.3f} G/s", flush=True)
+    finally:
+        backend.close()
+
+
+def check_worker(check: Check) -> None:
+    """Streaming through a budget, pipelining, a killed child, whole frames: see worker_check."""
+    for case, run in worker_check.cases(check.options.device, check.options.cache_dir).items():
+        if check.due(case):
+            ok, values = run()
+            print(f"{case}: { {k: v for k, v in values.items() if not isinstance(v, list)} }")
+            check.verdict(case, ok, **values)
+
+
+def check_sanitize(check: Check) -> None:
+    """compute-sanitizer over one case per kernel and block-edge n."""
+    tool = shutil.which("compute-sanitizer")
+    if tool is None:
+        check.verdict("compute-sanitizer", False, failure="compute-sanitizer is not on the PATH")
+        return
+    for name in SANITIZERS:
+        if not check.due(name):
+            continue
+        command = [tool, "--tool", name, "--error-exitcode", "9", sys.executable, "-m", "limbd.harness.sanitize_cases"]
+        left = max(10.0, check.end - time.monotonic())
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=left, check=False)
+        except subprocess.TimeoutExpired:
+            check.verdict(name, False, failure=f"not done after {left:.0f} s")
+            continue
+        check.verdict(name, done.returncode == 0, status=done.returncode, output=(done.stdout + done.stderr)[-2000:])
+
+
+PARTS: dict[str, Callable[[Check], None]] = {
+    "kat": check_kat,
+    "fuzz": check_fuzz,
+    "worker": check_worker,
+    "bench": check_bench,
+    "sanitize": check_sanitize,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit status 0: every part that was asked for is done and right. 1: something failed or was not reached."""
+    options = _parser().parse_args(arguments)
+    state = driver.probe()
+    if len(state.devices) <= options.device:
+        print(f"no CUDA device {options.device}: {state.reason}", file=sys.stderr)
+        return 1
+    failures = 0
+    for part in [options.only] if options.only else list(PARTS):
+        check = _begin(part, options)
+        PARTS[part](check)
+        print(
+            f"{part}: {'done' if not check.failures else f'{check.failures} FAILED'}: {check.journal.path}", flush=True
+        )
+        failures += check.failures
+        if failures and not options.only:
+            break
+    return 1 if failures else 0
+
+
+def _begin(part: str, options: argparse.Namespace) -> Check:
+    device = driver.probe().devices[options.device]
+    described = {"gpu": device.name, "arch": device.arch, "driver": str(driver.probe().version), "device": device.index}
+    head = report.run_record(part, described, options.commit)
+    path = options.out / f"{options.name or head['date'][:10]}-{part}.jsonl"
+    journal = report.Journal(path, head, resume=options.resume)
+    seconds = min(options.seconds or PART_SECONDS, PART_SECONDS)
+    if part == "fuzz" and options.seconds is None:
+        seconds = 60.0
+    return Check(options, journal, time.monotonic() + seconds)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m limbd.harness.gpu_check", description=__doc__.split("\n")[0])
+    parser.add_argument("--only", choices=list(PARTS), help="this part alone")
+    parser.add_argument("--seconds", type=float, help=f"for each part, at most {PART_SECONDS:.0f} (fuzz: 60)")
+    parser.add_argument("--resume", action="store_true", help="skip what the part's file already holds")
+    parser.add_argument("--device", type=int, default=0, help="CUDA device (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=Path("plans/results"), help="folder of the files (%(default)s)")
+    parser.add_argument("--name", help="beginning of the files' names (default: the date)")
+    parser.add_argument("--commit", help="the commit of this tree, where it has no history")
+    parser.add_argument("--cache-dir", type=Path, help="folder of compiled kernels")
+    parser.add_argument("--seed", default="1", help="of the fuzzer (default: %(default)s)")
+    parser.add_argument("--match", default="", help="bench: only cases whose name holds this text")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,230 @@
+"""The whole worker on a device: streaming through a memory budget, pipelining, round trips, a killed child.
+
+Each case is a real `limbd` process; the results are compared with the reference.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from limbd.harness import bench
+from limbd.ops import OPS, by_name
+from limbd.ops.base import Call, Limbs, Request, Traits
+from limbd.ops.status import LimbdError
+from limbd.worker.client import Client
+from limbd.worker.device.cache import Cache
+from limbd.worker.device.cuda import CudaBackend
+
+BUDGET = 64 << 20
+BUDGET_N = 10**6
+
+# 1 MB of operands a request.
+PIPELINED, PIPELINED_N = 64, 16_384
+
+KILLS = 10
+
+Verdict = tuple[bool, dict[str, Any]]
+
+
+def cases(device: int, cache: Path | None) -> dict[str, Callable[[], Verdict]]:
+    """Name -> what runs the case: (whether it holds, what was measured)."""
+    table: dict[str, Callable[[], Verdict]] = {}
+    for op in OPS:
+        table[f"budget {op.name}"] = lambda name=op.name: check_budget(device, cache, name)  # type: ignore[misc]
+    table["pipelined"] = lambda: check_pipelined(device, cache)
+    table["round trip null"] = lambda: check_round_trip("null", device, cache, limit_ms=0.3)
+    table["round trip cuda"] = lambda: check_round_trip("cuda", device, cache, limit_ms=None)
+    table["killed child"] = lambda: check_killed("cuda", device, cache)
+    return table
+
+
+def check_budget(device: int, cache: Path | None, name: str) -> Verdict:
+    """A batch several times the budget: the same bytes as in one piece, the pool's peak under the budget, and the wall
+    time at most 1.2 times the larger of its copies and its kernel (each measured alone, in one piece)."""
+    backend = CudaBackend(device, memory=BUDGET, cache=Cache(cache))
+    wide = CudaBackend(device, cache=Cache(cache))
+    try:
+        request, payload = _request(name, BUDGET_N)
+        whole, cut = (np.zeros((BUDGET_N, 8), dtype="<u4") for _ in range(2))
+        for memory in (payload, whole, cut):
+            wide.register(memory.data.cast("B"))
+        one = dataclasses.replace(wide.traits(), whole=True)
+        parts = [_timed(wide, request, one, whole)[1] for _ in range(7)]
+        backend.peak_memory(reset=True)
+        walls = [_timed(backend, request, backend.traits(), cut)[0] for _ in range(9)][2:]
+        peak = backend.peak_memory()
+        copies = max(min(o.h2d_ms for o in parts), min(o.d2h_ms for o in parts))
+        kernel = min(o.kernel_ms for o in parts)
+        ratio = statistics.median(walls) / max(copies, kernel)
+        same = bool((whole == cut).all()) and bench.check(request, whole) > 0
+        ok = same and peak <= BUDGET and ratio <= 1.2
+        values = {"n": BUDGET_N, "budget": BUDGET, "peak": peak, "walls_ms": walls, "copies_ms": copies}
+        return ok, {**values, "kernel_ms": kernel, "ratio": ratio, "limit": 1.2, "same": same}
+    finally:
+        backend.close()
+        wide.close()
+
+
+def check_pipelined(device: int, cache: Path | None) -> Verdict:
+    """64 requests of 1 MB on one connection: pipelined at most 0.7 of one at a time, answers right and in order."""
+    batches = [_request("mod-mul", PIPELINED_N, seed)[0] for seed in range(PIPELINED)]
+    with serving("cuda", device, cache) as address, Client(address) as client:
+        _one_at_a_time(client, batches[:4])
+        single, piped = [], []
+        for _ in range(5):
+            started = time.perf_counter()
+            _one_at_a_time(client, batches)
+            single.append(time.perf_counter() - started)
+            started = time.perf_counter()
+            answers = _pipelined(client, batches)
+            piped.append(time.perf_counter() - started)
+    right = all(bench.check(batch, answer) for batch, answer in zip(batches, answers, strict=True))
+    ratio = statistics.median(piped) / statistics.median(single)
+    return right and ratio <= 0.7, {"single_s": single, "pipelined_s": piped, "ratio": ratio, "limit": 0.7}
+
+
+def check_round_trip(backend: str, device: int, cache: Path | None, limit_ms: float | None) -> Verdict:
+    """The median round trip of a 100-element mod-mul through `limbd serve` on a Unix socket."""
+    request, _ = _request("mod-mul", 100)
+    with serving(backend, device, cache) as address, Client(address) as client:
+        samples = []
+        for _ in range(2200):
+            started = time.perf_counter()
+            _ask(client, request)
+            samples.append((time.perf_counter() - started) * 1e3)
+    median = statistics.median(samples[200:])
+    return limit_ms is None or median <= limit_ms, {"median_ms": median, "limit_ms": limit_ms, "samples": samples[200:]}
+
+
+def check_killed(backend: str, device: int, cache: Path | None) -> Verdict:
+    """SIGKILL of the child at random moments of a batch, with another client's batch queued: the first gets an error or
+    the right answer, the other the right answer, and both are answered rightly afterwards."""
+    rng = random.Random(7)
+    first, other = _request("mod-exp", 200_000)[0], _request("mod-mul", 5_000, 1)[0]
+    outcomes: list[str] = []
+    with serving(backend, device, cache) as address, Client(address) as a, Client(address) as b:
+        started = time.perf_counter()
+        _ask(a, first)
+        _ask(a, first)
+        usual = (time.perf_counter() - started) / 2
+        for _ in range(KILLS):
+            pending = a.submit("mod-exp", list(first.arrays.values()), first.modulus)
+            queued = b.submit("mod-mul", list(other.arrays.values()), other.modulus)
+            time.sleep(rng.uniform(0, usual))
+            os.kill(child_of(address), signal.SIGKILL)
+            outcomes.append(_outcome(pending, first))
+            if _outcome(queued, other) != "right":
+                outcomes.append("other wrong")
+            if not bench.check(other, _ask(b, other)):
+                outcomes.append("wrong afterwards")
+    return all(o != "wrong" and not o.startswith(("other", "wrong")) for o in outcomes), {"outcomes": outcomes}
+
+
+# --- a worker of our own -------------------------------------------------------------------------------------------------
+
+_PIDS: dict[str, int] = {}
+
+
+@contextmanager
+def serving(backend: str, device: int, cache: Path | None) -> Iterator[str]:
+    """A `limbd serve` on a Unix socket in a fresh folder; yields its address."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="limbd-") as folder:
+        address = f"unix:{folder}/socket"
+        command = [sys.executable, "-m", "limbd.cli", "serve", "--listen", address, "--backend", backend]
+        command += ["--device", str(device), *(["--cache-dir", str(cache)] if cache else [])]
+        with (Path(folder) / "stderr").open("w+") as log:
+            worker = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=log)
+            _PIDS[address] = worker.pid
+            try:
+                _wait_for(Path(folder) / "socket", worker, log.name)
+                yield address
+            finally:
+                worker.send_signal(signal.SIGTERM)
+                worker.wait(30)
+                del _PIDS[address]
+
+
+def child_of(address: str) -> int:
+    """The process id of the device child of the worker at this address; waits for one."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = re.sub(r"\(.*\)", "()", stat.read_text()).split()
+            except OSError:
+                continue
+            if int(fields[3]) == _PIDS[address] and fields[2] != "Z":
+                return int(fields[0])
+        time.sleep(0.01)
+    raise TimeoutError("the worker has no child")
+
+
+def _wait_for(path: Path, worker: subprocess.Popen[bytes], log: str) -> None:
+    end = time.monotonic() + 60
+    while not path.exists():
+        if worker.poll() is not None or time.monotonic() > end:
+            raise RuntimeError(f"the worker did not start: {Path(log).read_text()[-1000:]}")
+        time.sleep(0.02)
+
+
+# --- asking ----------------------------------------------------------------------------------------------------------------
+
+
+def _request(name: str, n: int, seed: int = 0) -> tuple[Request, Limbs]:
+    """A request modulo the secp256k1 prime, and its payload as one array."""
+    case = bench.Case(name, "secp256k1_fp", n)
+    request = bench.request_of(case, seed)
+    words = [np.frombuffer(case.value.to_bytes(32, "little"), "<u4"), *(a.reshape(-1) for a in request.arrays.values())]
+    payload = np.concatenate(words)
+    return by_name(name).decode(Call(n), payload.data.cast("B")), payload
+
+
+def _timed(backend: CudaBackend, request: Request, traits: Traits, result: Limbs) -> tuple[float, Any]:
+    plan = request.op.plan(request, traits)
+    started = time.perf_counter()
+    outcome = backend.run(request, plan, result.data.cast("B"))
+    return (time.perf_counter() - started) * 1e3, outcome
+
+
+def _ask(client: Client, request: Request) -> Limbs:
+    answer: Limbs = client.call(request.op.name, list(request.arrays.values()), request.modulus)
+    return answer
+
+
+def _one_at_a_time(client: Client, batches: list[Request]) -> None:
+    for batch in batches:
+        _ask(client, batch)
+
+
+def _pipelined(client: Client, batches: list[Request]) -> list[Limbs]:
+    pending = [client.submit(b.op.name, list(b.arrays.values()), b.modulus) for b in batches]
+    return [p.result() for p in pending]
+
+
+def _outcome(pending: Any, request: Request) -> str:
+    """right, an error's name, or "wrong"."""
+    try:
+        answer = pending.result()
+    except LimbdError as error:
+        return error.status.name
+    try:
+        bench.check(request, answer)
+    except AssertionError:
+        return "wrong"
+    return "right"
