@@ -208,7 +208,7 @@ def hop_table() -> list[tuple[str, str]]:
     readme = ROOT / "README.md"
     if not readme.is_file():
         return []
-    return re.findall(r"^\|\s*\d+\s*\|([^|]+)\|([^|]+)\|", readme.read_text(), flags=re.MULTILINE)
+    return re.findall(r"^\|\s*\d+\s*\|(\s*`[A-Z]\w+\.\w+`[^|]*)\|([^|]+)\|", readme.read_text(), flags=re.MULTILINE)
 
 
 def test_readme_names_functions_that_exist() -> None:
