@@ -233,7 +233,7 @@ def cuda12_check() -> bool:
     """The sources as drivers below 580 get them: NVRTC 12, the oldest cards."""
     environment = Environment(ROOT / ".venv-cuda12", sys.executable, ("compile12",))
     environment.prepare()
-    return run(environment.command("python", "harness/compile_check.py", "--arch", "sm_61,sm_70"))
+    return run(environment.command("python", "-m", "limbd.harness.compile_check", "--arch", "sm_61,sm_70"))
 
 
 def second_python_check() -> bool:
