@@ -79,7 +79,7 @@ class Address:
                 raise ValueError(f"{text!r} names no path: unix:PATH")
             return
         host, colon, port = text.removeprefix("tcp://").rpartition(":")
-        if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        if not colon or not host or not port.isdigit() or int(port) > 65535:
             raise ValueError(f"{text!r} is no address: tcp://HOST:PORT, HOST:PORT or unix:PATH")
         self.host, self.port = host.strip("[]"), int(port)
 

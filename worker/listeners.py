@@ -37,13 +37,11 @@ class Listener:
             status = self._path.stat()
             self._identity = (status.st_dev, status.st_ino)
             self.address = address
-        elif address.startswith("tcp://"):
+        else:
             host, port = parse_tcp(address)
             self.sock = _listen_tcp(address, host, port)
             name, number = self.sock.getsockname()[:2]
             self.address = f"tcp://[{name}]:{number}" if ":" in name else f"tcp://{name}:{number}"
-        else:
-            raise AddressError(f"cannot listen on {address!r}: write tcp://HOST:PORT or unix:PATH")
         self.sock.setblocking(False)
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -86,10 +84,11 @@ class Listener:
 
 
 def parse_tcp(address: str) -> tuple[str, int]:
-    """Host and port of tcp://HOST:PORT, an IPv6 host in brackets. Raises AddressError."""
+    """Host and port of tcp://HOST:PORT or HOST:PORT, an IPv6 host in brackets; port 0 lets the system choose one.
+    Raises AddressError."""
     host, colon, port = address.removeprefix("tcp://").rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535 or not host:
-        raise AddressError(f"cannot listen on {address!r}: write tcp://HOST:PORT")
+        raise AddressError(f"cannot listen on {address!r}: write tcp://HOST:PORT or unix:PATH")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

@@ -10,7 +10,6 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 from collections.abc import Awaitable, Callable
 
 from limbd.ops.status import Status
@@ -24,7 +23,7 @@ from limbd.worker.streams import StreamTransport, open_standard_streams
 from limbd.worker.wire import response_header
 
 EXIT_OK, EXIT_FAILED = 0, 1
-STDIN, STDOUT = 0, 1
+STDIN, STDOUT, STDERR = 0, 1, 2
 
 
 def run_pipe(config: Config) -> int:
@@ -51,8 +50,9 @@ def _run(config: Config, body: Callable[[Config], Awaitable[int]]) -> int:
         message = str(error)
     except OSError as error:
         message = f"cannot start: {error}"
+    # Not print: where stderr was closed, sys.stderr is None, and print would then write among the frames.
     with contextlib.suppress(OSError):
-        print(f"limbd: error: {message}", file=sys.stderr, flush=True)
+        os.write(STDERR, f"limbd: error: {message}\n".encode(errors="replace"))
     return EXIT_FAILED
 
 

@@ -193,5 +193,5 @@ def _close_stream(fd: int) -> None:
 def open_standard_streams() -> None:
     """Make sure that descriptors 0 to 2 are open, so that no socket or arena takes the place of a standard stream."""
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
-        pass
+        os.set_inheritable(fd, True)
     os.close(fd)
