@@ -23,12 +23,12 @@ struct Table {
     uint32_t* words;
 
     __device__ __forceinline__ void put(int entry, const uint32_t* value) const {
-#pragma unroll
+        UNROLL
         for (int i = 0; i < LIMBS; ++i) words[(entry * LIMBS + i) * THREADS + threadIdx.x] = value[i];
     }
 
     __device__ __forceinline__ void get(uint32_t* value, int entry) const {
-#pragma unroll
+        UNROLL
         for (int i = 0; i < LIMBS; ++i) value[i] = words[(entry * LIMBS + i) * THREADS + threadIdx.x];
     }
 };

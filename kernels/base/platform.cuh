@@ -31,6 +31,13 @@ typedef long long int64_t;
 
 #endif
 
+// Before a loop of few, known turns: unroll it completely, so that arrays of limbs become registers.
+#if defined(__CUDACC_RTC__) || defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 64")
+#endif
+
 // Checks of a function's contract: compiled in with -DKERNEL_VERIFY, else nothing (the condition is not evaluated).
 #ifndef KERNEL_VERIFY
 #define VERIFY(condition) ((void)0)

@@ -9,7 +9,7 @@ namespace {
 // An operand may be >= m: exact but for operands whose two top limbs equal those of m.
 __device__ __forceinline__ bool suspect(const uint32_t* a, const uint32_t* m) {
     uint32_t above = 0;
-#pragma unroll
+    UNROLL
     for (int i = LIMBS; i < WORDS; ++i) above |= a[i];
     if constexpr (LIMBS == 1) {
         return (above != 0) | (a[0] >= m[0]);

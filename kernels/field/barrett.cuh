@@ -25,9 +25,8 @@ namespace barrett {
 // x of N limbs and the word y1 of the estimate, from t of 2N limbs.
 template <int N>
 __device__ __forceinline__ uint32_t normalised_top(uint32_t* x, const uint32_t* t, uint32_t s) {
-#pragma unroll
-    for (int i = 0; i < N; ++i) x[i] = __funnelshift_l(t[N + i - 1], t[N + i], s);
-    return N >= 2 ? __funnelshift_l(t[N - 2 + (N == 1)], t[N - 1], s) : t[0] << s;
+    limb::shift_left<N>(x, t + N, t[N - 1], s);
+    return __funnelshift_l(N >= 2 ? t[N >= 2 ? N - 2 : 0] : 0, t[N - 1], s);
 }
 
 // [r] = [t] mod m, canonical. t: 2N limbs, [t] <= (m - 1)^2. s >= 1 (m does not fill its top limb). negated = B - m.
@@ -95,9 +94,9 @@ template <int N, int E, int AT = (E - 1) / N>
 __device__ __forceinline__ void reduce_element(uint32_t* r, const uint32_t* a, const uint32_t* m, const uint32_t* negated,
                                                const uint32_t* reciprocal, uint32_t s) {
     uint32_t t[2 * N];
-#pragma unroll
+    UNROLL
     for (int i = 0; i < N; ++i) t[i] = AT * N + i < E ? a[AT * N + i < E ? AT * N + i : 0] : 0;
-#pragma unroll
+    UNROLL
     for (int i = 0; i < N; ++i) t[N + i] = AT == (E - 1) / N ? 0 : r[i];
     reduce<N>(r, t, m, negated, reciprocal, s);
     if constexpr (AT > 0) reduce_element<N, E, AT - 1>(r, a, m, negated, reciprocal, s);

@@ -85,7 +85,7 @@ __device__ __forceinline__ void subtract(uint32_t* r, const uint32_t* a, const u
 template <int N, int E, int AT = (E - 1) / N>
 __device__ __forceinline__ void enter_element(uint32_t* r, const uint32_t* a, const uint32_t* r2, const uint32_t* m, uint32_t n0) {
     uint32_t part[N];
-#pragma unroll
+    UNROLL
     for (int i = 0; i < N; ++i) part[i] = AT * N + i < E ? a[AT * N + i < E ? AT * N + i : 0] : 0;
     enter<N>(part, part, r2, m, n0);
     if constexpr (AT == (E - 1) / N) {

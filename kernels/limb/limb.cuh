@@ -12,6 +12,9 @@
 //   multiply_accumulate<N>(r, a, w) -> c
 //                                     [r] + c W^N = [r] + [a] w,        c one word: the row of a product. r != a
 //
+//   shift_left<N>(r, a, below, s)     [r] = floor(([a] W + below) 2^s / W) mod W^N,     0 <= s < 32
+//   shift_right<N>(r, a, s)           [r] = floor([a] / 2^s),                           0 <= s < 32
+//
 //   wide_product<N>(t, a, b)          [t] = [a][b],                     t has 2N limbs and aliases nothing
 //   wide_square<N>(t, a)              [t] = [a]^2,                      likewise
 //   low_multiply_add<K, Q>(r, q, v)   [r] = [r] + [q][v] mod W^K,       q has Q <= K limbs, v and r have K; no aliases
@@ -42,27 +45,27 @@ namespace limb {
 
 template <int N>
 __device__ __forceinline__ void copy(uint32_t* r, const uint32_t* a) {
-#pragma unroll
+    UNROLL
     for (int i = 0; i < N; ++i) r[i] = a[i];
 }
 
 template <int N>
 __device__ __forceinline__ void set_word(uint32_t* r, uint32_t word) {
-#pragma unroll
+    UNROLL
     for (int i = 0; i < N; ++i) r[i] = i == 0 ? word : 0;
 }
 
 // r = condition ? a : b, without a branch.
 template <int N>
 __device__ __forceinline__ void select(uint32_t* r, bool condition, const uint32_t* a, const uint32_t* b) {
-#pragma unroll
+    UNROLL
     for (int i = 0; i < N; ++i) r[i] = condition ? a[i] : b[i];
 }
 
 template <int N>
 __device__ __forceinline__ bool is_zero(const uint32_t* a) {
     uint32_t any = 0;
-#pragma unroll
+    UNROLL
     for (int i = 0; i < N; ++i) any |= a[i];
     return any == 0;
 }
@@ -70,7 +73,7 @@ __device__ __forceinline__ bool is_zero(const uint32_t* a) {
 template <int N>
 __device__ __forceinline__ bool equal(const uint32_t* a, const uint32_t* b) {
     uint32_t any = 0;
-#pragma unroll
+    UNROLL
     for (int i = 0; i < N; ++i) any |= a[i] ^ b[i];
     return any == 0;
 }
@@ -90,43 +93,27 @@ __device__ __forceinline__ void subtract_once(uint32_t* r, uint32_t carry, const
     select<N>(r, carry >= borrow, difference, r);
 }
 
-// [r] = [a] 2^s mod W^N, 0 <= s < 32
-template <int N>
-__device__ __forceinline__ void shift_left(uint32_t* r, const uint32_t* a, uint32_t s) {
-#pragma unroll
-    for (int i = N - 1; i > 0; --i) r[i] = __funnelshift_l(a[i - 1], a[i], s);
-    r[0] = a[0] << s;
-}
-
-// [r] = floor([a] / 2^s), 0 <= s < 32
-template <int N>
-__device__ __forceinline__ void shift_right(uint32_t* r, const uint32_t* a, uint32_t s) {
-#pragma unroll
-    for (int i = 0; i < N - 1; ++i) r[i] = __funnelshift_r(a[i], a[i + 1], s);
-    r[N - 1] = a[N - 1] >> s;
-}
-
 // [r] = [a] 2^s mod W^N, 0 <= s < 32 N: whole words by stages of selects, so that no index depends on s.
 template <int N>
 __device__ __forceinline__ void barrel_left(uint32_t* r, const uint32_t* a, uint32_t s) {
     copy<N>(r, a);
-#pragma unroll
+    UNROLL
     for (int step = 1; step < N; step *= 2) {
         const bool taken = (s / 32 & step) != 0;
-#pragma unroll
+        UNROLL
         for (int i = N - 1; i >= 0; --i) r[i] = taken ? (i >= step ? r[i - step] : 0) : r[i];
     }
-    shift_left<N>(r, r, s % 32);
+    shift_left<N>(r, r, 0, s % 32);
 }
 
 // [r] = floor([a] / 2^s), 0 <= s < 32 N
 template <int N>
 __device__ __forceinline__ void barrel_right(uint32_t* r, const uint32_t* a, uint32_t s) {
     copy<N>(r, a);
-#pragma unroll
+    UNROLL
     for (int step = 1; step < N; step *= 2) {
         const bool taken = (s / 32 & step) != 0;
-#pragma unroll
+        UNROLL
         for (int i = 0; i < N; ++i) r[i] = taken ? (i + step < N ? r[i + step] : 0) : r[i];
     }
     shift_right<N>(r, r, s % 32);

@@ -4,6 +4,8 @@
 
 #include "base/platform.cuh"
 
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "limbs pair up to words in place, and the wire is little-endian");
+
 namespace limb {
 
 using Word = uint64_t;
@@ -13,16 +15,29 @@ __extension__ typedef unsigned __int128 Wide;
 template <int N>
 constexpr int WORDS = (N + 1) / 2;
 
+// Two limbs as one word. A copy of 8 bytes, which the compiler can follow through arrays of limbs, where two of 4 bytes
+// would meet again in memory.
+__forceinline__ Word load_pair(const uint32_t* limbs) {
+    Word word;
+    __builtin_memcpy(&word, limbs, sizeof word);
+    return word;
+}
+
+__forceinline__ void store_pair(uint32_t* limbs, Word word) { __builtin_memcpy(limbs, &word, sizeof word); }
+
 template <int N>
 __forceinline__ void load(Word* words, const uint32_t* limbs) {
-    for (int i = 0; i < N / 2; ++i) words[i] = limbs[2 * i] | Word(limbs[2 * i + 1]) << 32;
+    UNROLL
+    for (int i = 0; i < N / 2; ++i) words[i] = load_pair(limbs + 2 * i);
     if (N % 2) words[N / 2] = limbs[N - 1];
 }
 
 // Stores N limbs; what lies above them in the last word is dropped.
 template <int N>
 __forceinline__ void store(uint32_t* limbs, const Word* words) {
-    for (int i = 0; i < N; ++i) limbs[i] = uint32_t(words[i / 2] >> 32 * (i % 2));
+    UNROLL
+    for (int i = 0; i < N / 2; ++i) store_pair(limbs + 2 * i, words[i]);
+    if (N % 2) limbs[N - 1] = uint32_t(words[N / 2]);
 }
 
 // r += a b + carry at one word; returns the carry. (2^64 - 1)^2 + 2 (2^64 - 1) < 2^128.
@@ -35,11 +50,10 @@ __forceinline__ Word multiply_add_word(Word& r, Word a, Word b, Word carry) {
 template <int N>
 __forceinline__ uint32_t add(uint32_t* r, const uint32_t* a, const uint32_t* b) {
     Word carry = 0;
+    UNROLL
     for (int i = 0; i < N / 2; ++i) {
-        const Word x = a[2 * i] | Word(a[2 * i + 1]) << 32, y = b[2 * i] | Word(b[2 * i + 1]) << 32;
-        const Wide sum = Wide(x) + y + carry;
-        r[2 * i] = uint32_t(sum);
-        r[2 * i + 1] = uint32_t(sum >> 32);
+        const Wide sum = Wide(load_pair(a + 2 * i)) + load_pair(b + 2 * i) + carry;
+        store_pair(r + 2 * i, Word(sum));
         carry = Word(sum >> 64);
     }
     if (N % 2) {
@@ -53,11 +67,10 @@ __forceinline__ uint32_t add(uint32_t* r, const uint32_t* a, const uint32_t* b) 
 template <int N>
 __forceinline__ uint32_t subtract(uint32_t* r, const uint32_t* a, const uint32_t* b) {
     Word borrow = 0;
+    UNROLL
     for (int i = 0; i < N / 2; ++i) {
-        const Word x = a[2 * i] | Word(a[2 * i + 1]) << 32, y = b[2 * i] | Word(b[2 * i + 1]) << 32;
-        const Wide difference = Wide(x) - y - borrow;
-        r[2 * i] = uint32_t(difference);
-        r[2 * i + 1] = uint32_t(difference >> 32);
+        const Wide difference = Wide(load_pair(a + 2 * i)) - load_pair(b + 2 * i) - borrow;
+        store_pair(r + 2 * i, Word(difference));
         borrow = Word(difference >> 64) & 1;
     }
     if (N % 2) {
@@ -71,12 +84,34 @@ __forceinline__ uint32_t subtract(uint32_t* r, const uint32_t* a, const uint32_t
 template <int N>
 __forceinline__ uint32_t multiply_accumulate(uint32_t* r, const uint32_t* a, uint32_t w) {
     Word carry = 0;
+    UNROLL
     for (int i = 0; i < N; ++i) {
         const Word sum = Word(a[i]) * w + r[i] + carry;
         r[i] = uint32_t(sum);
         carry = sum >> 32;
     }
     return uint32_t(carry);
+}
+
+// Shifting by 64 - s in two steps: s may be 0.
+template <int N>
+__forceinline__ void shift_left(uint32_t* r, const uint32_t* a, uint32_t below, uint32_t s) {
+    Word words[WORDS<N>];
+    load<N>(words, a);
+    UNROLL
+    for (int i = WORDS<N> - 1; i > 0; --i) words[i] = words[i] << s | words[i - 1] >> 1 >> (63 - s);
+    words[0] = words[0] << s | (Word(below) << s) >> 32;
+    store<N>(r, words);
+}
+
+template <int N>
+__forceinline__ void shift_right(uint32_t* r, const uint32_t* a, uint32_t s) {
+    Word words[WORDS<N>];
+    load<N>(words, a);
+    UNROLL
+    for (int i = 0; i < WORDS<N> - 1; ++i) words[i] = words[i] >> s | words[i + 1] << 1 << (63 - s);
+    words[WORDS<N> - 1] >>= s;
+    store<N>(r, words);
 }
 
 }  // namespace limb

@@ -11,8 +11,10 @@ __forceinline__ void wide_product(uint32_t* t, const uint32_t* a, const uint32_t
     Word x[L], y[L], z[2 * L] = {};
     load<N>(x, a);
     load<N>(y, b);
+    UNROLL
     for (int i = 0; i < L; ++i) {
         Word carry = 0;
+        UNROLL
         for (int j = 0; j < L; ++j) carry = multiply_add_word(z[i + j], x[j], y[i], carry);
         z[i + L] = carry;
     }
@@ -24,14 +26,18 @@ __forceinline__ void wide_square(uint32_t* t, const uint32_t* a) {
     constexpr int L = WORDS<N>;
     Word x[L], z[2 * L] = {};
     load<N>(x, a);
+    UNROLL
     for (int i = 0; i < L; ++i) {
         Word carry = 0;
+        UNROLL
         for (int j = i + 1; j < L; ++j) carry = multiply_add_word(z[i + j], x[j], x[i], carry);
         z[i + L] = carry;
     }
+    UNROLL
     for (int i = 2 * L - 1; i > 0; --i) z[i] = z[i] << 1 | z[i - 1] >> 63;
     z[0] <<= 1;
     Word carry = 0;
+    UNROLL
     for (int i = 0; i < L; ++i) {
         const Wide low = Wide(x[i]) * x[i] + z[2 * i] + carry;
         z[2 * i] = Word(low);
@@ -50,8 +56,10 @@ __forceinline__ void low_multiply_add(uint32_t* r, const uint32_t* q, const uint
     load<Q>(x, q);
     load<K>(y, v);
     load<K>(z, r);
+    UNROLL
     for (int i = 0; i < WORDS<Q>; ++i) {
         Word carry = 0;
+        UNROLL
         for (int j = 0; i + j < L; ++j) carry = multiply_add_word(z[i + j], y[j], x[i], carry);
     }
     store<K>(r, z);
@@ -60,13 +68,20 @@ __forceinline__ void low_multiply_add(uint32_t* r, const uint32_t* q, const uint
 // The whole product is formed here, so that the loss is only that of lo y' W^(N-2).
 template <int N>
 __forceinline__ void estimate_quotient(uint32_t* q, const uint32_t* x, const uint32_t* y, uint32_t lo) {
-    uint32_t product[2 * N + 1], correction[N + 2] = {};
+    constexpr int L = WORDS<2 * N>, AT = (N - 1) / 2;  // the word with limb N - 1
+    uint32_t product[2 * N];
+    Word z[L];
     wide_product<N>(product, x, y);
-    product[2 * N] = 0;
-    const uint32_t high = __umulhi(lo, y[N - 1]);
-    correction[0] = lo + high;
-    correction[1] = correction[0] < lo;
-    add<N + 2>(product + N - 1, product + N - 1, correction);
+    load<2 * N>(z, product);
+    const Word correction = Word(lo) + (Word(lo) * y[N - 1] >> 32);
+    Wide sum = z[AT] + (Wide(correction) << (N % 2 ? 0 : 32));
+    z[AT] = Word(sum);
+    UNROLL
+    for (int i = AT + 1; i < L; ++i) {
+        sum = z[i] + (sum >> 64);
+        z[i] = Word(sum);
+    }
+    store<2 * N>(product, z);
     add<N>(q, product + N, x);
 }
 
@@ -82,8 +97,10 @@ __forceinline__ uint32_t montgomery_product(uint32_t* r, const uint32_t* a, cons
     load<N>(y, b);
     load<N>(p, m);
     const Word inverse = widen_inverse(n0, p[0]);
+    UNROLL
     for (int i = 0; i < L; ++i) {
         Word carry = 0;
+        UNROLL
         for (int j = 0; j < L; ++j) carry = multiply_add_word(z[j], x[j], y[i], carry);
         Wide sum = Wide(z[L]) + carry;
         z[L] = Word(sum);
@@ -91,6 +108,7 @@ __forceinline__ uint32_t montgomery_product(uint32_t* r, const uint32_t* a, cons
         const Word w = z[0] * inverse;
         Wide column = Wide(w) * p[0] + z[0];
         carry = Word(column >> 64);
+        UNROLL
         for (int j = 1; j < L; ++j) {
             column = Wide(w) * p[j] + z[j] + carry;
             z[j - 1] = Word(column);
@@ -113,9 +131,11 @@ __forceinline__ uint32_t montgomery_reduce(uint32_t* r, const uint32_t* t, const
     load<N>(p, m);
     load<2 * N>(z, t);
     const Word inverse = widen_inverse(n0, p[0]);
+    UNROLL
     for (int i = 0; i < L; ++i) {
         const Word w = z[i] * inverse;
         Word carry = 0;
+        UNROLL
         for (int j = 0; j < L; ++j) carry = multiply_add_word(z[i + j], p[j], w, carry);
         const Wide sum = Wide(z[i + L]) + carry + top;
         z[i + L] = Word(sum);

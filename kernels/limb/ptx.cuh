@@ -124,6 +124,18 @@ __device__ __forceinline__ uint32_t subtract(uint32_t* r, const uint32_t* a, con
     return mask != 0;
 }
 
+template <int N>
+__device__ __forceinline__ void shift_left(uint32_t* r, const uint32_t* a, uint32_t below, uint32_t s) {
+    UNROLL
+    for (int i = N - 1; i >= 0; --i) r[i] = __funnelshift_l(i == 0 ? below : a[i == 0 ? 0 : i - 1], a[i], s);
+}
+
+template <int N>
+__device__ __forceinline__ void shift_right(uint32_t* r, const uint32_t* a, uint32_t s) {
+    UNROLL
+    for (int i = 0; i < N; ++i) r[i] = __funnelshift_r(a[i], i + 1 == N ? 0 : a[i + 1 == N ? i : i + 1], s);
+}
+
 // --- rows: every second limb of a vector times one word, so that the products of a row do not overlap ------------------
 //
 // acc %0..%13, top %14, over %15, low %16, w %17, v %18..%24 (limbs 0, 2, 4.. of the vector), addend %25, n0 %26.
@@ -162,7 +174,7 @@ __device__ __forceinline__ uint32_t subtract(uint32_t* r, const uint32_t* a, con
 // acc = v w; acc: 2P limbs. No carries, because the products lie side by side.
 template <int P>
 __device__ __forceinline__ void row_multiply(uint32_t* acc, const uint32_t* v, uint32_t w) {
-#pragma unroll
+    UNROLL
     for (int k = 0; k < P; ++k) {
         asm("mul.lo.u32 %0, %2, %3;\n\tmul.hi.u32 %1, %2, %3;" : "=r"(acc[2 * k]), "=r"(acc[2 * k + 1]) : "r"(v[2 * k]), "r"(w));
     }
@@ -216,7 +228,7 @@ __device__ __forceinline__ uint32_t row_reduce(uint32_t* acc, const uint32_t* v,
 template <int P>
 __device__ __forceinline__ uint32_t diagonal(uint32_t* acc, const uint32_t* v, uint32_t carry) {
     uint32_t spare = 0, over = 0, low = 0, w = 0, spread[2 * P];
-#pragma unroll
+    UNROLL
     for (int k = 0; k < P; ++k) spread[2 * k] = v[k];
     LIMB_ASM(P, LIMB_DIAGONAL, "add.cc.u32 %14, %14, 0xffffffff;\n\t", LIMB_SQUARE, LIMB_SQUARE, "addc.u32 %14, 0, 0;",
              LIMB_OUT14("+r", 2 * P, acc), "+r"(carry), "+r"(over), "+r"(low), "+r"(w) : LIMB_IN7(P, spread));
@@ -233,7 +245,7 @@ __device__ __forceinline__ uint32_t multiply_accumulate(uint32_t* r, const uint3
     LIMB_ASM_LONG(N, LIMB_CHAIN, "", LIMB_LOW_FIRST, LIMB_LOW, "addc.u32 %13, 0, 0;",
                   LIMB_OUT13("+r", N, r), "=r"(low_carry) : LIMB_IN13(N, a), "r"(w));
     // [r] + low_carry W^N now holds the low words; the high words lie one limb further up.
-#pragma unroll
+    UNROLL
     for (int i = 0; i < N; ++i) high[i] = __umulhi(a[i], w);
     if constexpr (N == 1) {
         return high[0] + low_carry;

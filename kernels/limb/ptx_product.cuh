@@ -67,7 +67,7 @@ __device__ __forceinline__ void wide_square(uint32_t* t, const uint32_t* a) {
         if constexpr (N > 2) square_rows<N, 1>(even, odd, a);
         add<2 * N - 1>(even + 1, even + 1, odd);
     }
-#pragma unroll
+    UNROLL
     for (int i = 2 * N - 1; i > 0; --i) t[i] = __funnelshift_l(even[i - 1], even[i], 1);
     t[0] = 0;
     if constexpr (N <= 6) {
@@ -99,7 +99,7 @@ template <int K, int Q>
 __device__ __forceinline__ void low_multiply_add(uint32_t* r, const uint32_t* q, const uint32_t* v) {
     static_assert(Q <= K, "words of the factor above W^K");
     uint32_t even[K], odd[K + 1] = {};
-#pragma unroll
+    UNROLL
     for (int i = 0; i < K; ++i) even[i] = r[i];
     low_rows<K, Q, 0>(even, odd, q, v);
     r[0] = even[0];
@@ -156,7 +156,7 @@ __device__ __forceinline__ void montgomery_rows(uint32_t* even, uint32_t* odd, u
         carry = add<N>(r, odd, even + 1) + (FULL ? over : 0);
     } else {
         uint32_t none = 0, next[N + 1];
-#pragma unroll
+        UNROLL
         for (int k = 0; k < N - 2; ++k) next[k] = even[k + 2];
         next[N - 2] = 0;
         next[N - 1] = FULL ? over : 0;
@@ -194,7 +194,7 @@ __device__ __forceinline__ void reduce_rows(uint32_t* even, uint32_t* odd, uint3
         add<N>(r, odd, even + 1);
     } else {
         uint32_t next[N + 1];
-#pragma unroll
+        UNROLL
         for (int k = 0; k < N - 2; ++k) next[k] = even[k + 2];
         next[N - 2] = next[N - 1] = 0;
         const uint32_t w = row_reduce<N / 2>(next, m + 1, n0, odd[0], even[1]);
@@ -207,7 +207,7 @@ template <int N>
 __device__ __forceinline__ uint32_t montgomery_reduce(uint32_t* r, const uint32_t* t, const uint32_t* m, uint32_t n0) {
     static_assert(N % 2 == 0, "an odd number of limbs is padded to an even one");
     uint32_t even[N + 1], odd[N + 1], low[N], none = 0;
-#pragma unroll
+    UNROLL
     for (int i = 0; i < N; ++i) even[i] = t[i];
     const uint32_t w = even[0] * n0;
     row_multiply<N / 2>(odd, m + 1, w);

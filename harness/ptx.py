@@ -1,0 +1,355 @@
+"""Runs PTX on the host, one thread at a time: what NVRTC made of a kernel can be checked without a device.
+
+A kernel's PTX is translated to one Python function (registers become local variables, the carry flag a variable, basic
+blocks the arms of a loop). It follows the PTX ISA 9.0 manual for the integer instructions that these kernels use, and
+raises UnknownInstruction for any other. Threads do not cooperate here: no barriers, shuffles or atomics.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+# Where a thread's own memory lies; device buffers are placed from BUFFERS on.
+PARAMETERS, LOCAL, SHARED, CONSTANT, BUFFERS = (space << 40 for space in range(1, 6))
+
+_STATEMENT = re.compile(r"(?:@(!?%p\d+)\s+)?([a-z][\w.]*)\s*(.*)", re.DOTALL)
+_SPACE = re.compile(r"\.(local|shared|global|const)\s+(?:\.align\s+\d+\s+)?\.([bus])(\d+)\s+([\w$]+)(?:\[(\d*)\])?(?:\s*=\s*(.*))?$")
+_ENTRY = re.compile(r"\.visible\s+\.entry\s+(\w+)\s*\(([^)]*)\)[^{]*\{")
+_SPECIAL = {"%tid.x": "tid", "%ctaid.x": "ctaid", "%ntid.x": "ntid", "%nctaid.x": "nctaid"}
+
+
+class UnknownInstruction(Exception):
+    """An instruction or operand that this translation does not know."""
+
+
+@dataclass
+class Memory:
+    """Byte-addressed regions; an access outside all of them, or across the end of one, is an IndexError."""
+
+    regions: dict[int, bytearray] = field(default_factory=dict)
+
+    def place(self, data: bytearray) -> int:
+        """The 256-byte aligned address of a device buffer that holds these bytes."""
+        address = BUFFERS + (sum(BUFFERS <= base for base in self.regions) << 32)
+        self.regions[address] = data
+        return address
+
+    def read(self, address: int, width: int) -> int:
+        region, at = self._find(address, width)
+        return int.from_bytes(region[at : at + width], "little")
+
+    def write(self, address: int, width: int, value: int) -> None:
+        region, at = self._find(address, width)
+        region[at : at + width] = value.to_bytes(width, "little")
+
+    def _find(self, address: int, width: int) -> tuple[bytearray, int]:
+        for base, region in self.regions.items():
+            if 0 <= address - base <= len(region) - width:
+                if address % width:
+                    raise IndexError(f"misaligned access of {width} bytes at {address:#x}")
+                return region, address - base
+        raise IndexError(f"access of {width} bytes at {address:#x}, outside every buffer")
+
+
+@dataclass(frozen=True)
+class PtxKernel:
+    """One translated kernel."""
+
+    name: str
+    thread: Callable[..., None]
+    spaces: Mapping[int, int]
+    constants: bytes
+
+    def launch(self, memory: Memory, arguments: bytes, grid: int, block: int) -> None:
+        """Every thread of every block, one after the other; shared memory lives as long as its block."""
+        memory.regions[PARAMETERS] = bytearray(arguments)
+        memory.regions[CONSTANT] = bytearray(self.constants)
+        for ctaid in range(grid):
+            memory.regions[SHARED] = bytearray(self.spaces[SHARED])
+            for tid in range(block):
+                memory.regions[LOCAL] = bytearray(self.spaces[LOCAL])
+                self.thread(memory.read, memory.write, tid, ctaid, block, grid)
+
+
+def load(ptx: str, name: str) -> PtxKernel:
+    """The kernel of this name. Raises UnknownInstruction, or LookupError where there is none."""
+    text = re.sub(r"//[^\n]*", "", ptx)
+    for entry in _ENTRY.finditer(text):
+        if entry.group(1) == name:
+            body = text[entry.end() : _closing_brace(text, entry.end())]
+            return _Translation(name, text[: _ENTRY.search(text).start()], entry.group(2), body).kernel()  # type: ignore[union-attr]
+    raise LookupError(f"no kernel {name}")
+
+
+def _closing_brace(text: str, at: int) -> int:
+    depth = 1
+    while depth:
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        at += 1
+    return at - 1
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def _signed(value: int, bits: int) -> int:
+    return value - (value >> (bits - 1) << bits)
+
+
+def _byte_permute(a: int, b: int, selector: int) -> int:
+    source = (b << 32 | a).to_bytes(8, "little")
+    out = 0
+    for i in range(4):
+        pick = selector >> (4 * i) & 15
+        byte = source[pick & 7]
+        out |= (0xFF * (byte >> 7) if pick & 8 else byte) << (8 * i)
+    return out
+
+
+def _bit_field_insert(a: int, b: int, position: int, length: int, bits: int) -> int:
+    mask = ((1 << (length & 255)) - 1) << (position & 255)
+    return (b & ~mask | (a << (position & 255)) & mask) & ((1 << bits) - 1)
+
+
+def _bit_field_extract(a: int, position: int, length: int, bits: int, signed: bool) -> int:
+    position, length = position & 255, length & 255
+    if not length:
+        return 0
+    value = (_signed(a, bits) if signed else a) >> position
+    low = value & ((1 << min(length, bits)) - 1)
+    if signed:
+        return _signed(low, min(length, bits)) & ((1 << bits) - 1)
+    return low
+
+
+def _logic3(a: int, b: int, c: int, table: int) -> int:
+    out, full = 0, 0xFFFFFFFF
+    for i in range(8):
+        if table >> i & 1:
+            out |= (a if i & 4 else a ^ full) & (b if i & 2 else b ^ full) & (c if i & 1 else c ^ full)
+    return out
+
+
+_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
+_LOGIC = {"and": "&", "or": "|", "xor": "^"}
+
+
+# --- translation ------------------------------------------------------------------------------------------------------
+
+
+class _Translation:
+    """Builds the Python function of one kernel, basic block by basic block."""
+
+    def __init__(self, name: str, module: str, parameters: str, body: str) -> None:
+        self.name = name
+        self.symbols: dict[str, int] = {}
+        self.spaces = {LOCAL: 0, SHARED: 0}
+        self.constants = bytearray()
+        for parameter in re.findall(r"(\w+)(?:\[\d+\])?\s*(?:,|$)", parameters.strip()):
+            self.symbols[parameter] = PARAMETERS
+        for declaration in module.split(";"):
+            self._declare(declaration.strip())
+        self.statements = [s for s in _statements(body) if not self._declare(s)]
+
+    def kernel(self) -> PtxKernel:
+        labels = {s[:-1]: i for i, s in enumerate(self.statements) if s.endswith(":")}
+        lines = ["def thread(read, write, tid, ctaid, ntid, nctaid):", " cc = at = 0", " while True:", "  if at == 0:"]
+        for i, statement in enumerate(self.statements):
+            if statement.endswith(":"):
+                lines += [f"   at = {i}", f"  if at == {i}:"] if i else []
+            else:
+                lines += self._translate(statement, labels)
+        scope: dict[str, Any] = dict(_FUNCTIONS)
+        exec(compile("\n".join([*lines, "   return"]), f"<ptx {self.name}>", "exec"), scope)
+        return PtxKernel(self.name, scope["thread"], self.spaces, bytes(self.constants))
+
+    # --- declarations ---
+
+    def _declare(self, statement: str) -> bool:
+        """Places a variable. True for every directive, of which only variables matter."""
+        found = _SPACE.search(statement)
+        if found:
+            space, _, bits, name, count, values = found.groups()
+            width = int(bits) // 8
+            if space in ("local", "shared"):
+                where = LOCAL if space == "local" else SHARED
+                start = -(-self.spaces[where] // 16) * 16
+                self.symbols[name] = where + start
+                self.spaces[where] = start + width * int(count or 1)
+            else:
+                self._place_constant(name, width, int(count or 1), values or "")
+        return statement.startswith(".")
+
+    def _place_constant(self, name: str, width: int, count: int, values: str) -> None:
+        self.constants += bytes(-len(self.constants) % 16)
+        self.symbols[name] = CONSTANT + len(self.constants)
+        numbers = [int(v, 0) for v in re.findall(r"-?\w+", values)]
+        data = b"".join((v & ((1 << 8 * width) - 1)).to_bytes(width, "little") for v in numbers)
+        self.constants += data.ljust(width * count, b"\0")
+
+    # --- instructions ---
+
+    def _translate(self, statement: str, labels: Mapping[str, int]) -> list[str]:
+        found = _STATEMENT.fullmatch(statement)
+        if not found:
+            raise UnknownInstruction(statement)
+        guard, opcode, operands = found.groups()
+        base, *parts = opcode.split(".")
+        if base == "bra":
+            lines = [f"at = {labels[operands.strip()]}", "continue"]
+        elif base in ("ret", "exit"):
+            lines = ["return"]
+        else:
+            lines = self._instruction(statement, base, parts, _operands(operands))
+        if not guard:
+            return [f"   {line}" for line in lines]
+        condition = f"not {_name(guard[1:])}" if guard.startswith("!") else _name(guard)
+        return [f"   if {condition}:", *(f"    {line}" for line in lines)]
+
+    def _instruction(self, statement: str, base: str, parts: list[str], operands: list[str]) -> list[str]:
+        kind = parts[-1] if parts else ""
+        if base in ("ld", "st"):
+            return self._access(base, parts, operands)
+        bits = 1 if kind == "pred" else int(kind[1:])
+        target, values = operands[0], [self._value(o, bits) for o in operands[1:]]
+        for family in (_carrying, _bitwise, _deciding):
+            made = family(base, parts, kind[0], bits, values)
+            if made is not None:
+                *before, result = made
+                return [*before, f"{_name(target)} = {result}"]
+        raise UnknownInstruction(statement)
+
+    def _access(self, base: str, parts: list[str], operands: list[str]) -> list[str]:
+        width = int(parts[-1][1:]) // 8
+        where, what = (operands[1], operands[0]) if base == "ld" else operands
+        address = re.fullmatch(r"\[([^\]+]+)(?:\+(-?\d+))?\]", where)
+        if not address:
+            raise UnknownInstruction(where)
+        start = f"{self._value(address.group(1), 64)} + {address.group(2) or 0}"
+        registers = [r.strip() for r in what.strip("{}").split(",")]
+        count = len(registers)
+        # A vector is one access: it has to be aligned as a whole.
+        lines = [f"t = {start}"] + (["read(t, %d)" % (width * count)] if count > 1 else [])
+        for i, register in enumerate(registers):
+            if base == "ld":
+                extend = "signed" if parts[-1][0] == "s" and width < 4 else ""
+                read = f"read(t + {i * width}, {width})"
+                lines.append(f"{_name(register)} = " + (f"signed({read}, {8 * width}) & 0xffffffff" if extend else read))
+            else:
+                value = self._value(register, 8 * width)
+                lines.append(f"write(t + {i * width}, {width}, {value} & {(1 << 8 * width) - 1})")
+        return lines
+
+    def _value(self, operand: str, bits: int) -> str:
+        """A register, a special register, a symbol's address or a number, as a Python expression."""
+        operand = operand.strip()
+        if operand in _SPECIAL:
+            return _SPECIAL[operand]
+        if operand.startswith("%"):
+            return _name(operand)
+        if operand in self.symbols:
+            return str(self.symbols[operand])
+        if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)U?", operand):
+            return str(int(operand.rstrip("U"), 0) & ((1 << bits) - 1))
+        if re.fullmatch(r"[A-Za-z_]\w*", operand):  # a register that an asm block declares
+            return _name(operand)
+        raise UnknownInstruction(f"operand {operand}")
+
+
+def _statements(body: str) -> Iterator[str]:
+    """Statements and labels; the braces of asm blocks are dropped, those of vectors stay."""
+    for label, statement in re.findall(r"([\w$]+:)|(?:^|(?<=[\s{}]))[\s{}]*([^\s{};:][^;:]*);", body):
+        yield label or statement.strip()
+
+
+def _operands(text: str) -> list[str]:
+    return [o.strip() for o in re.findall(r"\s*(\{[^}]*\}|\[[^\]]*\]|[^,\s][^,]*)", text)]
+
+
+def _name(register: str) -> str:
+    return "r_" + re.sub(r"\W", "_", register.lstrip("%"))
+
+
+def _carrying(base: str, parts: list[str], sign: str, bits: int, v: list[str]) -> list[str] | None:
+    """Sums and products. The flag after a subtraction is its borrow, as PTX has it."""
+    mask = (1 << bits) - 1
+    carry = " + cc" if base in ("addc", "madc") else " - cc" if base == "subc" else ""
+    if base in ("add", "addc"):
+        total = f"{v[0]} + {v[1]}{carry}"
+    elif base in ("sub", "subc"):
+        total = f"{v[0]} - {v[1]}{carry}"
+    elif base in ("mul", "mad", "madc"):
+        a, b = (f"signed({x}, {bits})" if sign == "s" else x for x in v[:2])
+        if "wide" in parts:
+            mask = (1 << 2 * bits) - 1
+        product = f"({a} * {b} >> {bits} & {mask})" if "hi" in parts else f"({a} * {b} & {mask})"
+        total = f"{product} + {v[2]}{carry}" if len(v) == 3 else product
+    else:
+        return None
+    flag = [f"cc = t >> {bits} & 1"] if "cc" in parts else []
+    return [f"t = {total}", *flag, f"t & {mask}"]
+
+
+def _bitwise(base: str, parts: list[str], sign: str, bits: int, v: list[str]) -> list[str] | None:
+    mask = (1 << bits) - 1
+    if base in _LOGIC:
+        return [f"{v[0]} {_LOGIC[base]} {v[1]}"]
+    if base == "not":
+        return [f"{v[0]} ^ {mask}"]
+    if base == "neg":
+        return [f"-{v[0]} & {mask}"]
+    if base == "shl":
+        return [f"({v[0]} << min({v[1]}, {bits})) & {mask}"]
+    if base == "shr":
+        return [f"signed({v[0]}, {bits}) >> min({v[1]}, {bits}) & {mask}" if sign == "s" else f"{v[0]} >> min({v[1]}, {bits})"]
+    if base == "shf":
+        amount = f"({v[2]} & 31)" if "wrap" in parts else f"min({v[2]}, 32)"
+        pair = f"({v[1]} << 32 | {v[0]})"
+        return [f"{pair} << {amount} >> 32 & {mask}" if "l" in parts else f"{pair} >> {amount} & {mask}"]
+    if base == "clz":
+        return [f"{bits} - {v[0]}.bit_length()"]
+    if base == "popc":
+        return [f"{v[0]}.bit_count()"]
+    if base == "brev":
+        return [f"int(f'{{{v[0]}:0{bits}b}}'[::-1], 2)"]
+    if base == "bfi":
+        return [f"insert({', '.join(v)}, {bits})"]
+    if base == "bfe":
+        return [f"extract({', '.join(v)}, {bits}, {sign == 's'})"]
+    if base == "prmt":
+        return [f"permute({', '.join(v)})"]
+    if base == "lop3":
+        return [f"logic3({', '.join(v)})"]
+    return None
+
+
+def _deciding(base: str, parts: list[str], sign: str, bits: int, v: list[str]) -> list[str] | None:
+    """Selections, comparisons, moves and conversions."""
+    if base == "selp":
+        return [f"{v[0]} if {v[2]} else {v[1]}"]
+    if base == "setp" and len(parts) == 2 and parts[0] in _COMPARE:
+        a, b = (f"signed({x}, {bits})" if sign == "s" else x for x in v)
+        return [f"int({a} {_COMPARE[parts[0]]} {b})"]
+    if base in ("min", "max"):
+        key = f", key=lambda x: signed(x, {bits})" if sign == "s" else ""
+        return [f"{base}({v[0]}, {v[1]}{key})"]
+    if base == "abs":
+        return [f"abs(signed({v[0]}, {bits})) & {(1 << bits) - 1}"]
+    if base in ("mov", "cvta"):
+        return [v[0]]
+    if base == "cvt" and len(parts) == 2:
+        wide = int(parts[0][1:])
+        return [f"(signed({v[0]} & {(1 << bits) - 1}, {bits}) if {sign == 's'} else {v[0]} & {(1 << bits) - 1}) & {(1 << wide) - 1}"]
+    return None
+
+
+_FUNCTIONS: dict[str, Callable[..., int]] = {
+    "signed": _signed,
+    "permute": _byte_permute,
+    "insert": _bit_field_insert,
+    "extract": _bit_field_extract,
+    "logic3": _logic3,
+}
