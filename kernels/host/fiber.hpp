@@ -13,6 +13,11 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
+// Which switch: assembly where we have it (four times faster), else POSIX contexts; -DLIMBD_UCONTEXT chooses these.
+#if !defined(LIMBD_UCONTEXT) && !defined(__x86_64__) && !defined(__aarch64__)
+#define LIMBD_UCONTEXT 1
+#endif
+
 namespace limbd_host {
 
 // Bytes of a fiber's stack by build. Optimised kernels keep a few KiB; checked builds spill every temporary, and
@@ -31,12 +36,24 @@ struct Fiber {
     void* stack;
     std::size_t stack_bytes;
     void* fake_stack;  // AddressSanitizer's own record of the stack
-#if !defined(__x86_64__) && !defined(__aarch64__)
+#ifdef LIMBD_UCONTEXT
     ucontext_t machine;
 #endif
 };
 
-#if defined(__x86_64__)
+#if defined(LIMBD_UCONTEXT)
+
+inline void prepare(Fiber& fiber, void (*entry)()) {
+    getcontext(&fiber.machine);
+    fiber.machine.uc_stack.ss_sp = fiber.stack;
+    fiber.machine.uc_stack.ss_size = fiber.stack_bytes;
+    fiber.machine.uc_link = nullptr;
+    makecontext(&fiber.machine, entry, 0);
+}
+
+inline void switch_machine(Fiber& from, Fiber& to) { swapcontext(&from.machine, &to.machine); }
+
+#elif defined(__x86_64__)
 
 // Saves the callee-saved registers on the current stack, its pointer in *from, and continues at `to`.
 extern "C" void limbd_host_switch(void** from, void* to);
@@ -74,7 +91,7 @@ inline void prepare(Fiber& fiber, void (*entry)()) {
 
 inline void switch_machine(Fiber& from, Fiber& to) { limbd_host_switch(&from.stack_pointer, to.stack_pointer); }
 
-#elif defined(__aarch64__)
+#else  // aarch64
 
 extern "C" void limbd_host_switch(void** from, void* to);
 asm(R"(
@@ -119,18 +136,6 @@ inline void prepare(Fiber& fiber, void (*entry)()) {
 }
 
 inline void switch_machine(Fiber& from, Fiber& to) { limbd_host_switch(&from.stack_pointer, to.stack_pointer); }
-
-#else
-
-inline void prepare(Fiber& fiber, void (*entry)()) {
-    getcontext(&fiber.machine);
-    fiber.machine.uc_stack.ss_sp = fiber.stack;
-    fiber.machine.uc_stack.ss_size = fiber.stack_bytes;
-    fiber.machine.uc_link = nullptr;
-    makecontext(&fiber.machine, entry, 0);
-}
-
-inline void switch_machine(Fiber& from, Fiber& to) { swapcontext(&from.machine, &to.machine); }
 
 #endif
 
