@@ -45,13 +45,13 @@ def assert_right(backend: Backend, op: str, residues: Residues, columns: list[li
 
 
 @EVERY_OP
-def test_all_operands_of_every_modulus_up_to_64(op: Op, cpu: Backend) -> None:
+def test_all_operands_of_every_modulus_up_to_64(op: Op, kernels: Backend) -> None:
     for modulus in MODULI:
-        assert_right(cpu, op.name, Residues(modulus), all_rows(op.name, modulus))
+        assert_right(kernels, op.name, Residues(modulus), all_rows(op.name, modulus))
 
 
 @EVERY_OP
-def test_all_residues_from_anywhere_below_2_256(op: Op, cpu: Backend) -> None:
+def test_all_residues_from_anywhere_below_2_256(op: Op, kernels: Backend) -> None:
     """The same residues, each operand raised by a random multiple of the modulus (an exponent is no residue)."""
     rng = random.Random("representatives")
     for modulus in MODULI:
@@ -60,12 +60,12 @@ def test_all_residues_from_anywhere_below_2_256(op: Op, cpu: Backend) -> None:
             column if name == "e" else [value % modulus + modulus * rng.randrange(multiples) for value in column]
             for name, column in zip(OPERANDS[op.name], all_rows(op.name, modulus), strict=True)
         ]
-        assert_right(cpu, op.name, Residues(modulus), columns)
+        assert_right(kernels, op.name, Residues(modulus), columns)
 
 
 @EVERY_OP
 @pytest.mark.parametrize("field", SMALL_FIELDS, ids=lambda field: field.name)
-def test_all_operands_of_a_toy_field(op: Op, field: Field, cpu: Backend) -> None:
+def test_all_operands_of_a_toy_field(op: Op, field: Field, kernels: Backend) -> None:
     """By the field's parameters."""
     assert field.element_bytes == 4 * PLAIN_LIMBS
-    assert_right(cpu, op.name, Residues(field.modulus, field), all_rows(op.name, field.modulus))
+    assert_right(kernels, op.name, Residues(field.modulus, field), all_rows(op.name, field.modulus))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -32,9 +32,6 @@ from limbd.ops.params.fields import FIELDS, by_id, register, unregister
 from limbd.ops.params.layout import from_ints, unpack
 from limbd.ops.params.render import render, struct_name
 from limbd.worker.device.base import Backend
-from limbd.worker.device.cache import Cache
-from limbd.worker.device.cpu import CpuBackend
-from limbd.worker.device.host_compiler import Variant
 
 OUTSIDE = (
     Field(0x7F70, "mersenne_61", 2**61 - 1, "Mersenne prime 2^61 - 1"),
@@ -98,16 +95,17 @@ extern "C" __global__ void outside(const outside_args args) {
 STRUCT = Struct("outside_args", (Member("a", "in"), Member("b", "in"), Member("out", "out"), Member("n", "u64")))
 
 
-@pytest.fixture(scope="module")
-def compile_time(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CpuBackend]:
-    """A CPU backend that also finds the entry above."""
+@pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def compile_time(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    make_backend: Callable[[str, Sources | None], Backend],
+) -> Backend:
+    """A backend that also finds the entry above."""
     folder = tmp_path_factory.mktemp("kernels")
     (folder / "entry").mkdir()
     (folder / "entry" / "outside.cu").write_text(ENTRY)
-    sources = Sources((folder, ROOT))
-    backend = CpuBackend(cache=Cache(folder / "cache"), sources=sources, variant=Variant.VERIFY, poison=True)
-    yield backend
-    backend.close()
+    return make_backend(request.param, Sources((folder, ROOT)))
 
 
 def unit_of(field: Field) -> Unit:
@@ -117,7 +115,7 @@ def unit_of(field: Field) -> Unit:
 
 
 @pytest.mark.parametrize("any_field", (*OUTSIDE, *FIELDS), ids=lambda field: field.name)
-def test_rendered_parameters_drive_a_kernel(any_field: Field, compile_time: CpuBackend) -> None:
+def test_rendered_parameters_drive_a_kernel(any_field: Field, compile_time: Backend) -> None:
     """Every registered field and the toys too: the constants mean what the kernels take them for."""
     p, width = any_field.modulus, any_field.element_bytes
     rng = random.Random(f"compile time {any_field.name}")

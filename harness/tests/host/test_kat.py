@@ -1,4 +1,4 @@
-"""Every shipped answer, and a short fuzz, through each backend that needs no GPU."""
+"""Every shipped answer, and a short fuzz, through each backend."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def test_known_answers(op: Op, backend: Backend) -> None:
 
 
 @EVERY_OP
-def test_every_known_modulus_and_field_on_hard_operands(op: Op, cpu: Backend) -> None:
+def test_every_known_modulus_and_field_on_hard_operands(op: Op, kernels: Backend) -> None:
     """The first rounds of a seed go through all special moduli and every registered field, toys too."""
-    result = fuzz.run(cpu, ops=[op.name], seed="known residues", rounds=len(known_residues()))
+    result = fuzz.run(kernels, ops=[op.name], seed="known residues", rounds=len(known_residues()))
     assert result.failures == []
     assert result.elements[op.name] >= len(known_residues())
 
 
 @EVERY_OP
-def test_every_bit_length(op: Op, cpu: Backend) -> None:
-    result = fuzz.run(cpu, ops=[op.name], seed="bit lengths", first_round=len(known_residues()), rounds=256)
+def test_every_bit_length(op: Op, kernels: Backend) -> None:
+    result = fuzz.run(kernels, ops=[op.name], seed="bit lengths", first_round=len(known_residues()), rounds=256)
     assert result.failures == []
