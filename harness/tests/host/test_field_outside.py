@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -31,7 +33,9 @@ from limbd.ops.params.base import Field
 from limbd.ops.params.fields import FIELDS, by_id, register, unregister
 from limbd.ops.params.layout import from_ints, unpack
 from limbd.ops.params.render import render, struct_name
+from limbd.ops.status import ServiceError
 from limbd.worker.device.base import Backend
+from limbd.worker.device.nvrtc import Nvrtc, Target
 
 OUTSIDE = (
     Field(0x7F70, "mersenne_61", 2**61 - 1, "Mersenne prime 2^61 - 1"),
@@ -133,3 +137,26 @@ def test_rendered_parameters_drive_a_kernel(any_field: Field, compile_time: Back
     compile_time.run(request, plan, memoryview(result))
     expected = [(a * a * b + a - b) % p for a, b in zip(*columns, strict=True)]
     assert unpack(result, width) == expected
+
+
+@pytest.mark.parametrize("arch", [75, 90])
+def test_rendered_parameters_compile_for_cuda(arch: int, tmp_path: Path) -> None:
+    """NVRTC evaluates the same proofs, and knows limbs of a constant array at compile time."""
+    (tmp_path / "entry").mkdir()
+    (tmp_path / "entry" / "outside.cu").write_text(ENTRY)
+    sources = Sources((tmp_path, ROOT))
+    nvrtc = Nvrtc()
+    for any_field in (*OUTSIDE, FIELDS[0]):
+        compiled = nvrtc.compile(sources.cuda("outside", unit_of(any_field).header()), Target(arch))
+        assert compiled.data[:4] == b"\x7fELF"
+        assert [use.spill_stores for use in compiled.usage] == [0] * len(compiled.usage)
+
+
+def test_a_wrong_constant_does_not_compile_for_cuda(tmp_path: Path) -> None:
+    (tmp_path / "entry").mkdir()
+    (tmp_path / "entry" / "outside.cu").write_text(ENTRY)
+    unit = unit_of(OUTSIDE[0])
+    header = re.sub(r"(R2\[N\] = \{0x\w{7})(\w)", lambda found: f"{found[1]}{int(found[2], 16) ^ 1:x}", unit.header())
+    assert header != unit.header()
+    with pytest.raises(ServiceError, match="mersenne_61: R2"):
+        Nvrtc().compile(Sources((tmp_path, ROOT)).cuda("outside", header), Target(90))
