@@ -15,8 +15,9 @@ from typing import Any
 # Where a thread's own memory lies; device buffers are placed from BUFFERS on.
 PARAMETERS, LOCAL, SHARED, CONSTANT, BUFFERS = (space << 40 for space in range(1, 6))
 
-_STATEMENT = re.compile(r"(?:@(!?%p\d+)\s+)?([a-z][\w.]*)\s*(.*)", re.DOTALL)
+_STATEMENT = re.compile(r"(?:@(!?%?\w+)\s+)?([a-z][\w.]*)\s*(.*)", re.DOTALL)
 _SPACE = re.compile(r"\.(local|shared|global|const)\s+(?:\.align\s+\d+\s+)?\.([bus])(\d+)\s+([\w$]+)(?:\[(\d*)\])?(?:\s*=\s*(.*))?$")
+_COMMENT_OR_POSITION = re.compile(r"//[^\n]*|^[ \t]*\.(?:loc|file)\b[^\n;]*$", re.MULTILINE)
 _ENTRY = re.compile(r"\.visible\s+\.entry\s+(\w+)\s*\(([^)]*)\)[^{]*\{")
 _SPECIAL = {"%tid.x": "tid", "%ctaid.x": "ctaid", "%ntid.x": "ntid", "%nctaid.x": "nctaid"}
 
@@ -76,7 +77,7 @@ class PtxKernel:
 
 def load(ptx: str, name: str) -> PtxKernel:
     """The kernel of this name. Raises UnknownInstruction, or LookupError where there is none."""
-    text = re.sub(r"//[^\n]*", "", ptx)
+    text = _COMMENT_OR_POSITION.sub("", ptx)
     for entry in _ENTRY.finditer(text):
         if entry.group(1) == name:
             body = text[entry.end() : _closing_brace(text, entry.end())]
@@ -213,6 +214,8 @@ class _Translation:
         kind = parts[-1] if parts else ""
         if base in ("ld", "st"):
             return self._access(base, parts, operands)
+        if base == "mov" and "{" in statement:
+            return self._move_parts(parts, operands)
         bits = 1 if kind == "pred" else int(kind[1:])
         target, values = operands[0], [self._value(o, bits) for o in operands[1:]]
         for family in (_carrying, _bitwise, _deciding):
@@ -242,6 +245,15 @@ class _Translation:
                 value = self._value(register, 8 * width)
                 lines.append(f"write(t + {i * width}, {width}, {value} & {(1 << 8 * width) - 1})")
         return lines
+
+    def _move_parts(self, parts: list[str], operands: list[str]) -> list[str]:
+        """mov between one register and a vector of its parts, the low one first."""
+        target, source = operands
+        names = [r.strip() for r in (target if "{" in target else source).strip("{}").split(",")]
+        bits = int(parts[-1][1:]) // len(names)
+        if "{" in target:
+            return [f"{_name(n)} = {_name(source)} >> {i * bits} & {(1 << bits) - 1}" for i, n in enumerate(names) if n != "_"]
+        return [f"{_name(target)} = " + " | ".join(f"{self._value(n, bits)} << {i * bits}" for i, n in enumerate(names))]
 
     def _value(self, operand: str, bits: int) -> str:
         """A register, a special register, a symbol's address or a number, as a Python expression."""
@@ -330,9 +342,10 @@ def _deciding(base: str, parts: list[str], sign: str, bits: int, v: list[str]) -
     """Selections, comparisons, moves and conversions."""
     if base == "selp":
         return [f"{v[0]} if {v[2]} else {v[1]}"]
-    if base == "setp" and len(parts) == 2 and parts[0] in _COMPARE:
-        a, b = (f"signed({x}, {bits})" if sign == "s" else x for x in v)
-        return [f"int({a} {_COMPARE[parts[0]]} {b})"]
+    if base == "setp" and parts[0] in _COMPARE and len(parts) == len(v):
+        a, b = (f"signed({x}, {bits})" if sign == "s" else x for x in v[:2])
+        combined = f" {_LOGIC[parts[1]]} {v[2]}" if len(v) == 3 else ""
+        return [f"int({a} {_COMPARE[parts[0]]} {b}){combined}"]
     if base in ("min", "max"):
         key = f", key=lambda x: signed(x, {bits})" if sign == "s" else ""
         return [f"{base}({v[0]}, {v[1]}{key})"]

@@ -91,7 +91,7 @@ __device__ __forceinline__ uint32_t add_short(uint32_t* r, const uint32_t* a, co
     static_assert(N >= 1 && N <= 13, "slots");
     uint32_t carry, spare;
     LIMB_ASM_LONG(N, LIMB_CHAIN, "", LIMB_ADD_FIRST, LIMB_ADD, "addc.u32 %13, 0, 0;",
-                  LIMB_OUT13("=r", N, r), "=r"(carry) : LIMB_IN13(N, a), LIMB_IN13(N, b));
+                  LIMB_OUT13("=&r", N, r), "=&r"(carry) : LIMB_IN13(N, a), LIMB_IN13(N, b));
     return carry;
 }
 
@@ -101,7 +101,7 @@ __device__ __forceinline__ uint32_t add_carry_short(uint32_t* r, const uint32_t*
     static_assert(N >= 1 && N <= 13, "slots");
     uint32_t spare;
     LIMB_ASM_LONG(N, LIMB_CHAIN, "add.cc.u32 %13, %13, 0xffffffff;\n\t", LIMB_ADD, LIMB_ADD, "addc.u32 %13, 0, 0;",
-                  LIMB_OUT13("=r", N, r), "+r"(carry) : LIMB_IN13(N, a), LIMB_IN13(N, b));
+                  LIMB_OUT13("=&r", N, r), "+&r"(carry) : LIMB_IN13(N, a), LIMB_IN13(N, b));
     return carry;
 }
 
@@ -120,7 +120,7 @@ __device__ __forceinline__ uint32_t subtract(uint32_t* r, const uint32_t* a, con
     static_assert(N >= 1 && N <= 13, "slots");
     uint32_t mask, spare;
     LIMB_ASM_LONG(N, LIMB_CHAIN, "", LIMB_SUB_FIRST, LIMB_SUB, "subc.u32 %13, 0, 0;",
-                  LIMB_OUT13("=r", N, r), "=r"(mask) : LIMB_IN13(N, a), LIMB_IN13(N, b));
+                  LIMB_OUT13("=&r", N, r), "=&r"(mask) : LIMB_IN13(N, a), LIMB_IN13(N, b));
     return mask != 0;
 }
 
@@ -176,7 +176,7 @@ template <int P>
 __device__ __forceinline__ void row_multiply(uint32_t* acc, const uint32_t* v, uint32_t w) {
     UNROLL
     for (int k = 0; k < P; ++k) {
-        asm("mul.lo.u32 %0, %2, %3;\n\tmul.hi.u32 %1, %2, %3;" : "=r"(acc[2 * k]), "=r"(acc[2 * k + 1]) : "r"(v[2 * k]), "r"(w));
+        asm("mul.lo.u32 %0, %2, %3;\n\tmul.hi.u32 %1, %2, %3;" : "=&r"(acc[2 * k]), "=&r"(acc[2 * k + 1]) : "r"(v[2 * k]), "r"(w));
     }
 }
 
@@ -185,7 +185,7 @@ template <int P>
 __device__ __forceinline__ void row(uint32_t* acc, const uint32_t* v, uint32_t w, uint32_t& top, uint32_t& over) {
     uint32_t spare = 0, low = 0;
     LIMB_ASM(P, LIMB_ROW, "", LIMB_MAD_FIRST, LIMB_MAD, LIMB_ROW_CARRY,
-             LIMB_OUT14("+r", 2 * P, acc), "+r"(top), "+r"(over), "+r"(low), "+r"(w) : LIMB_IN7(P, v));
+             LIMB_OUT14("+&r", 2 * P, acc), "+&r"(top), "+&r"(over), "+&r"(low), "+&r"(w) : LIMB_IN7(P, v));
 }
 
 // acc += v w mod W^(2P - 1); acc: 2P - 1 limbs.
@@ -193,7 +193,7 @@ template <int P>
 __device__ __forceinline__ void row_cut(uint32_t* acc, const uint32_t* v, uint32_t w) {
     uint32_t spare = 0, top = 0, over = 0, low = 0;
     LIMB_ASM(P, LIMB_CUT, "", LIMB_CUT_FIRST, LIMB_CUT, "",
-             LIMB_OUT14("+r", 2 * P - 1, acc), "+r"(top), "+r"(over), "+r"(low), "+r"(w) : LIMB_IN7(P, v));
+             LIMB_OUT14("+&r", 2 * P - 1, acc), "+&r"(top), "+&r"(over), "+&r"(low), "+&r"(w) : LIMB_IN7(P, v));
 }
 
 // low += addend, whose carry enters acc += v w; acc: 2P limbs, no carry may leave it.
@@ -201,7 +201,7 @@ template <int P>
 __device__ __forceinline__ void row_after_add(uint32_t* acc, const uint32_t* v, uint32_t w, uint32_t& low, uint32_t addend) {
     uint32_t spare = 0, top = 0, over = 0;
     LIMB_ASM(P, LIMB_ROW, "add.cc.u32 %16, %16, %25;\n\t", LIMB_MAD, LIMB_MAD, "",
-             LIMB_OUT14("+r", 2 * P, acc), "+r"(top), "+r"(over), "+r"(low), "+r"(w) : LIMB_IN7(P, v), "r"(addend));
+             LIMB_OUT14("+&r", 2 * P, acc), "+&r"(top), "+&r"(over), "+&r"(low), "+&r"(w) : LIMB_IN7(P, v), "r"(addend));
 }
 
 // The same with w = low n0 for the new low: a row of a Montgomery reduction. Returns w.
@@ -209,7 +209,7 @@ template <int P>
 __device__ __forceinline__ uint32_t row_reduce(uint32_t* acc, const uint32_t* v, uint32_t n0, uint32_t& low, uint32_t addend) {
     uint32_t spare = 0, top = 0, over = 0, w = 0;
     LIMB_ASM(P, LIMB_ROW, "add.cc.u32 %16, %16, %25;\n\tmul.lo.u32 %17, %16, %26;\n\t", LIMB_MAD, LIMB_MAD, "",
-             LIMB_OUT14("+r", 2 * P, acc), "+r"(top), "+r"(over), "+r"(low), "+r"(w) : LIMB_IN7(P, v), "r"(addend), "r"(n0));
+             LIMB_OUT14("+&r", 2 * P, acc), "+&r"(top), "+&r"(over), "+&r"(low), "+&r"(w) : LIMB_IN7(P, v), "r"(addend), "r"(n0));
     return w;
 }
 
@@ -231,7 +231,7 @@ __device__ __forceinline__ uint32_t diagonal(uint32_t* acc, const uint32_t* v, u
     UNROLL
     for (int k = 0; k < P; ++k) spread[2 * k] = v[k];
     LIMB_ASM(P, LIMB_DIAGONAL, "add.cc.u32 %14, %14, 0xffffffff;\n\t", LIMB_SQUARE, LIMB_SQUARE, "addc.u32 %14, 0, 0;",
-             LIMB_OUT14("+r", 2 * P, acc), "+r"(carry), "+r"(over), "+r"(low), "+r"(w) : LIMB_IN7(P, spread));
+             LIMB_OUT14("+&r", 2 * P, acc), "+&r"(carry), "+&r"(over), "+&r"(low), "+&r"(w) : LIMB_IN7(P, spread));
     return carry;
 }
 
@@ -243,7 +243,7 @@ __device__ __forceinline__ uint32_t multiply_accumulate(uint32_t* r, const uint3
     static_assert(N >= 1 && N <= 12, "slots");
     uint32_t high[N + 1], low_carry, spare = 0;
     LIMB_ASM_LONG(N, LIMB_CHAIN, "", LIMB_LOW_FIRST, LIMB_LOW, "addc.u32 %13, 0, 0;",
-                  LIMB_OUT13("+r", N, r), "=r"(low_carry) : LIMB_IN13(N, a), "r"(w));
+                  LIMB_OUT13("+&r", N, r), "=&r"(low_carry) : LIMB_IN13(N, a), "r"(w));
     // [r] + low_carry W^N now holds the low words; the high words lie one limb further up.
     UNROLL
     for (int i = 0; i < N; ++i) high[i] = __umulhi(a[i], w);
