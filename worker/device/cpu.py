@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,9 +112,16 @@ class CpuBackend:
         """Nothing to do: the kernels work in host memory."""
 
     def prepare(self, units: Iterable[Unit]) -> None:
-        """Compiles units, several at a time, so that no batch waits for them."""
+        """Compiles units, several at a time, and loads them, so that no batch waits for them."""
+        wanted = tuple(units)
+        self.compile(wanted)
+        for unit in wanted:
+            self.library(unit)
+
+    def compile(self, units: Iterable[Unit]) -> None:
+        """Puts units into the cache without loading them (a sanitized library loads only beside its runtime)."""
         with ThreadPoolExecutor(self._threads, "limbd-compile") as pool:
-            for done in [pool.submit(self.library, unit) for unit in units]:
+            for done in [pool.submit(self._library_file, unit) for unit in units]:
                 done.result()
 
     def start(self, request: Request, plan: LaunchPlan, result: memoryview) -> Future[Outcome]:
@@ -136,18 +144,21 @@ class CpuBackend:
         with self._lock:
             if unit in self._libraries:
                 return self._libraries[unit]
-        try:
-            source = self._sources.host(unit.entry, unit.header())
-        except MissingSource as error:
-            raise ServiceError(Status.INTERNAL, str(error)) from error
-        key = self.compiler.key(source, self._variant)
-        file = self.cache.load_file(key, lambda: self.compiler.compile(source, self._variant))
+        file = self._library_file(unit)
         try:
             library = ctypes.CDLL(str(file))
         except OSError as error:
             raise ServiceError(Status.INTERNAL, f"{unit.entry}: its host library does not load: {error}") from error
         with self._lock:
             return self._libraries.setdefault(unit, library)
+
+    def _library_file(self, unit: Unit) -> Path:
+        try:
+            source = self._sources.host(unit.entry, unit.header())
+        except MissingSource as error:
+            raise ServiceError(Status.INTERNAL, str(error)) from error
+        key = self.compiler.key(source, self._variant)
+        return self.cache.load_file(key, lambda: self.compiler.compile(source, self._variant))
 
     # --- a batch ---
 
