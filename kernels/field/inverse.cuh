@@ -18,17 +18,18 @@
 
 namespace safegcd {
 
-// Batches after which g = 0 for every 0 <= x < m, m odd of that many limbs of 30 bits: 590 divsteps below 2^256. Other
-// limb counts have no entry until their bound has been computed (ops/reference/safegcd.py does it for small widths).
+// Batches after which g = 0, for any odd f and any g, both in [0, 2^bits): 591 divsteps for 256 bits, 886 for 384 (590
+// where g <= f < 2^256). Computed by divsteps_bound of ops/reference/safegcd.py.
 template <int N>
-struct FixedBatches;
+struct Batches;
 template <>
-struct FixedBatches<9> {
-    static constexpr int value = (590 + DIVSTEPS - 1) / DIVSTEPS;
+struct Batches<9> {
+    static constexpr int bits = 256, value = (591 + DIVSTEPS - 1) / DIVSTEPS;
 };
-
-// No run has more: Bernstein and Yang's theorem 11.2 bounds the divsteps for any odd f and any g by about 2.9 a bit.
-constexpr int MAX_BATCHES = 60;
+template <>
+struct Batches<13> {
+    static constexpr int bits = 384, value = (886 + DIVSTEPS - 1) / DIVSTEPS;
+};
 
 // --- what a batch does to f and g ---
 
@@ -97,8 +98,8 @@ __device__ __forceinline__ bool update_fg_var(Signed30<N>& f, Signed30<N>& g, co
 // --- what it does to d and e ---
 
 // (d, e) = (t (d, e) + (k, l) m) / 2^30 with the k, l in [-2^29, 2^29) that make the division exact.
-// |d|, |e| <= B m before gives (B + 1/2) m afterwards. Nothing corrects this in between: from B = 1, MAX_BATCHES reach
-// 31, and OddModulus leaves room for 32.
+// |d|, |e| <= B m before gives (B + 1/2) m afterwards. Nothing corrects this in between: from B = 1, 30 batches reach 16,
+// and OddModulus leaves room for 32.
 template <int N>
 __device__ __forceinline__ void update_de(Signed30<N>& d, Signed30<N>& e, const Transition& t, const OddModulus<N>& m) {
     int64_t cd = multiply_add(multiply_add(0, t.u, d.limb[0]), t.v, e.limb[0]);
@@ -169,10 +170,8 @@ __device__ __forceinline__ int32_t unit_sign(const Signed30<N>& a) {
 // --- inversion ---
 
 // x = x^-1 mod m in [0, m) and true, or false where gcd(x, m) != 1 (x is then unspecified). m = 1: 0 and true.
-// x: any integer in [0, 2^(30 N - 1)), not only x < m. Variable time.
-//
-// One inversion a thread; lanes of a warp take the time of the slowest, and in spite of its name nothing inside a batch
-// depends on the data: only the number of batches and the shrinking length of f and g do.
+// x: any integer in [0, 2^bits) of Batches<N>, not only x < m. Variable time: the number of batches and the length of f
+// and g depend on the data. Inside a batch nothing does, so that the lanes of a warp, one inversion each, stay together.
 template <int N>
 __device__ __forceinline__ bool inverse_var(Signed30<N>& x, const OddModulus<N>& m) {
     VERIFY(has_limb_range(x) && x.limb[N - 1] >= 0);
@@ -184,7 +183,7 @@ __device__ __forceinline__ bool inverse_var(Signed30<N>& x, const OddModulus<N>&
     int32_t y = INITIAL_Y;
     int length = N;
     for (int batch = 0;; ++batch) {
-        VERIFY(batch < MAX_BATCHES);
+        VERIFY(batch < Batches<N>::value);
         const Transition t = divsteps30(y, static_cast<uint32_t>(f.limb[0]), static_cast<uint32_t>(g.limb[0]));
         update_de(d, e, t, m);
         const bool fell = update_fg_var(f, g, t, length);
@@ -203,18 +202,17 @@ __device__ __forceinline__ bool inverse_var(Signed30<N>& x, const OddModulus<N>&
     return true;
 }
 
-// The same without a branch on x, in the same number of batches for every x. x in [0, m).
+// The same without a branch on x or m, in the same number of batches for all.
 template <int N>
 __device__ __forceinline__ bool inverse(Signed30<N>& x, const OddModulus<N>& m) {
     VERIFY(has_limb_range(x) && x.limb[N - 1] >= 0);
     VERIFY((static_cast<uint32_t>(m.limb[0]) * m.negated_inverse4 + 4) == 0);
-    VERIFY(add_multiple(x, 1, -1, m).limb[N - 1] < 0);
     Signed30<N> f, g = x, d = {}, e = {};
 #pragma unroll
     for (int i = 0; i < N; ++i) f.limb[i] = m.limb[i];
     e.limb[0] = 1;
     int32_t y = INITIAL_Y;
-    for (int batch = 0; batch < FixedBatches<N>::value; ++batch) {
+    for (int batch = 0; batch < Batches<N>::value; ++batch) {
         const Transition t = divsteps30(y, static_cast<uint32_t>(f.limb[0]), static_cast<uint32_t>(g.limb[0]));
         update_de(d, e, t, m);
         update_fg(f, g, t);
@@ -229,9 +227,10 @@ __device__ __forceinline__ bool inverse(Signed30<N>& x, const OddModulus<N>& m) 
 // v in [1, x], the number k = (m v - 1) / x is an integer in [0, m), and x k = -1 (mod m): the inverse is m - k.
 //
 // words = words^-1 mod m in [1, m) and true, or false where gcd != 1 (words are then unspecified). modulus: m, even,
-// m >= 2; m30: the same as Signed30. words: any integer in [0, 2^(32 W)). Variable time.
+// m >= 2; m30: the same as Signed30. words: any integer; 32 W is at most bits of Batches<N>. Variable time.
 template <int N, int W>
 __device__ __forceinline__ bool inverse_even_var(uint32_t (&words)[W], const uint32_t (&modulus)[W], const Signed30<N>& m30) {
+    static_assert(32 * W <= Batches<N>::bits, "the number of batches");
     VERIFY((modulus[0] & 1) == 0);
     if ((words[0] & 1) == 0) return false;
     const uint32_t negated_inverse = negated_inverse32(words[0]);
