@@ -221,6 +221,7 @@ def steps(environment: Environment, quick: bool) -> list[Step]:
         Step("ruff check", lambda: run(own("ruff", "check", "."))),
         Step("ruff format", lambda: run(own("ruff", "format", "--check", "."))),
         Step("mypy", lambda: run(own("mypy"))),
+        Step("compile check", lambda: run(own("python", "-m", "limbd.harness.compile_check")), slow=True),
         Step("CUDA 12 compile check (sm_61, sm_70)", cuda12_check, slow=True),
         Step("tests on a second Python", second_python_check, slow=True),
         Step("README's run command", lambda: run([sys.executable, "bootstrap.py", "demo"])),
