@@ -1,0 +1,28 @@
+"""The known answers through a real worker process: frames in, frames out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from limbd.harness import fuzz, kat
+from limbd.harness.inputs import PLAIN_BITS, known_residues
+from limbd.harness.targets import ClientTarget
+from limbd.harness.vectors import load
+from limbd.ops import OPS
+from limbd.worker.client import Client
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_known_answers_and_hard_operands_by_frames(backend: str, pytestconfig: pytest.Config) -> None:
+    folder = Path(pytestconfig.cache.mkdir("kernels")) if pytestconfig.cache else None
+    with Client(backend=backend, cache_dir=str(folder) if folder else None, timeout=120) as client:
+        target = ClientTarget(client, f"--backend {backend}")
+        report = kat.run(target)
+        assert report.failures == []
+        plain = [batch for op in OPS for batch in load(op.name) if batch.width == PLAIN_BITS // 8]
+        assert report.passed == sum(batch.n for batch in plain)
+        found = fuzz.run(target, seed="frames", rounds=len(known_residues()) // 4)
+        assert found.failures == []
+        assert found.ok
