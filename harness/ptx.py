@@ -16,7 +16,9 @@ from typing import Any
 PARAMETERS, LOCAL, SHARED, CONSTANT, BUFFERS = (space << 40 for space in range(1, 6))
 
 _STATEMENT = re.compile(r"(?:@(!?%?\w+)\s+)?([a-z][\w.]*)\s*(.*)", re.DOTALL)
-_SPACE = re.compile(r"\.(local|shared|global|const)\s+(?:\.align\s+\d+\s+)?\.([bus])(\d+)\s+([\w$]+)(?:\[(\d*)\])?(?:\s*=\s*(.*))?$")
+_SPACE = re.compile(
+    r"\.(local|shared|global|const)\s+(?:\.align\s+\d+\s+)?\.([bus])(\d+)\s+([\w$]+)(?:\[(\d*)\])?(?:\s*=\s*(.*))?$"
+)
 _COMMENT_OR_POSITION = re.compile(r"//[^\n]*|^[ \t]*\.(?:loc|file)\b[^\n;]*$", re.MULTILINE)
 _ENTRY = re.compile(r"\.visible\s+\.entry\s+(\w+)\s*\(([^)]*)\)[^{]*\{")
 _SPECIAL = {"%tid.x": "tid", "%ctaid.x": "ctaid", "%ntid.x": "ntid", "%nctaid.x": "nctaid"}
@@ -24,6 +26,10 @@ _SPECIAL = {"%tid.x": "tid", "%ctaid.x": "ctaid", "%ntid.x": "ntid", "%nctaid.x"
 
 class UnknownInstruction(Exception):
     """An instruction or operand that this translation does not know."""
+
+
+class Trapped(Exception):
+    """The kernel stopped itself: a range check failed."""
 
 
 @dataclass
@@ -34,7 +40,7 @@ class Memory:
 
     def place(self, data: bytearray) -> int:
         """The 256-byte aligned address of a device buffer that holds these bytes."""
-        address = BUFFERS + (sum(BUFFERS <= base for base in self.regions) << 32)
+        address = BUFFERS + (sum(base >= BUFFERS for base in self.regions) << 32)
         self.regions[address] = data
         return address
 
@@ -78,10 +84,11 @@ class PtxKernel:
 def load(ptx: str, name: str) -> PtxKernel:
     """The kernel of this name. Raises UnknownInstruction, or LookupError where there is none."""
     text = _COMMENT_OR_POSITION.sub("", ptx)
-    for entry in _ENTRY.finditer(text):
+    entries = list(_ENTRY.finditer(text))
+    for entry in entries:
         if entry.group(1) == name:
             body = text[entry.end() : _closing_brace(text, entry.end())]
-            return _Translation(name, text[: _ENTRY.search(text).start()], entry.group(2), body).kernel()  # type: ignore[union-attr]
+            return _Translation(name, text[: entries[0].start()], entry.group(2), body).kernel()
     raise LookupError(f"no kernel {name}")
 
 
@@ -134,7 +141,18 @@ def _logic3(a: int, b: int, c: int, table: int) -> int:
     return out
 
 
-_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
+_COMPARE = {
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "lo": "<",
+    "ls": "<=",
+    "hi": ">",
+    "hs": ">=",
+}
 _LOGIC = {"and": "&", "or": "|", "xor": "^"}
 
 
@@ -203,6 +221,8 @@ class _Translation:
             lines = [f"at = {labels[operands.strip()]}", "continue"]
         elif base in ("ret", "exit"):
             lines = ["return"]
+        elif base == "trap":
+            lines = ["raise Trapped"]
         else:
             lines = self._instruction(statement, base, parts, _operands(operands))
         if not guard:
@@ -216,6 +236,8 @@ class _Translation:
             return self._access(base, parts, operands)
         if base == "mov" and "{" in statement:
             return self._move_parts(parts, operands)
+        if not re.fullmatch(r"pred|[busfx]\d+", kind) or not operands:
+            raise UnknownInstruction(statement)
         bits = 1 if kind == "pred" else int(kind[1:])
         target, values = operands[0], [self._value(o, bits) for o in operands[1:]]
         for family in (_carrying, _bitwise, _deciding):
@@ -235,12 +257,14 @@ class _Translation:
         registers = [r.strip() for r in what.strip("{}").split(",")]
         count = len(registers)
         # A vector is one access: it has to be aligned as a whole.
-        lines = [f"t = {start}"] + (["read(t, %d)" % (width * count)] if count > 1 else [])
+        lines = [f"t = {start}"] + ([f"read(t, {width * count})"] if count > 1 else [])
         for i, register in enumerate(registers):
             if base == "ld":
                 extend = "signed" if parts[-1][0] == "s" and width < 4 else ""
                 read = f"read(t + {i * width}, {width})"
-                lines.append(f"{_name(register)} = " + (f"signed({read}, {8 * width}) & 0xffffffff" if extend else read))
+                lines.append(
+                    f"{_name(register)} = " + (f"signed({read}, {8 * width}) & 0xffffffff" if extend else read)
+                )
             else:
                 value = self._value(register, 8 * width)
                 lines.append(f"write(t + {i * width}, {width}, {value} & {(1 << 8 * width) - 1})")
@@ -252,8 +276,14 @@ class _Translation:
         names = [r.strip() for r in (target if "{" in target else source).strip("{}").split(",")]
         bits = int(parts[-1][1:]) // len(names)
         if "{" in target:
-            return [f"{_name(n)} = {_name(source)} >> {i * bits} & {(1 << bits) - 1}" for i, n in enumerate(names) if n != "_"]
-        return [f"{_name(target)} = " + " | ".join(f"{self._value(n, bits)} << {i * bits}" for i, n in enumerate(names))]
+            return [
+                f"{_name(n)} = {_name(source)} >> {i * bits} & {(1 << bits) - 1}"
+                for i, n in enumerate(names)
+                if n != "_"
+            ]
+        return [
+            f"{_name(target)} = " + " | ".join(f"{self._value(n, bits)} << {i * bits}" for i, n in enumerate(names))
+        ]
 
     def _value(self, operand: str, bits: int) -> str:
         """A register, a special register, a symbol's address or a number, as a Python expression."""
@@ -316,7 +346,11 @@ def _bitwise(base: str, parts: list[str], sign: str, bits: int, v: list[str]) ->
     if base == "shl":
         return [f"({v[0]} << min({v[1]}, {bits})) & {mask}"]
     if base == "shr":
-        return [f"signed({v[0]}, {bits}) >> min({v[1]}, {bits}) & {mask}" if sign == "s" else f"{v[0]} >> min({v[1]}, {bits})"]
+        return [
+            f"signed({v[0]}, {bits}) >> min({v[1]}, {bits}) & {mask}"
+            if sign == "s"
+            else f"{v[0]} >> min({v[1]}, {bits})"
+        ]
     if base == "shf":
         amount = f"({v[2]} & 31)" if "wrap" in parts else f"min({v[2]}, 32)"
         pair = f"({v[1]} << 32 | {v[0]})"
@@ -355,11 +389,14 @@ def _deciding(base: str, parts: list[str], sign: str, bits: int, v: list[str]) -
         return [v[0]]
     if base == "cvt" and len(parts) == 2:
         wide = int(parts[0][1:])
-        return [f"(signed({v[0]} & {(1 << bits) - 1}, {bits}) if {sign == 's'} else {v[0]} & {(1 << bits) - 1}) & {(1 << wide) - 1}"]
+        return [
+            f"(signed({v[0]} & {(1 << bits) - 1}, {bits}) if {sign == 's'} else {v[0]} & {(1 << bits) - 1}) & {(1 << wide) - 1}"
+        ]
     return None
 
 
-_FUNCTIONS: dict[str, Callable[..., int]] = {
+_FUNCTIONS: dict[str, Any] = {
+    "Trapped": Trapped,
     "signed": _signed,
     "permute": _byte_permute,
     "insert": _bit_field_insert,

@@ -43,7 +43,7 @@ def any_value(rng: random.Random, limbs: int) -> int:
     """Half from hard limbs, some of it all-ones: the longest carries."""
     kind = rng.randrange(4)
     if kind == 0:
-        return W**limbs - 1 - rng.randrange(2)
+        return (1 << 32 * limbs) - 1 - rng.randrange(2)
     return hard_integer(rng, limbs) if kind < 3 else rng.getrandbits(32 * limbs)
 
 
@@ -75,7 +75,12 @@ def montgomery_case(rng: random.Random, n: int) -> Case:
 def montgomery_small_case(rng: random.Random, n: int) -> Case:
     m = any_value(rng, n) >> 2 | 1
     bound = rng.choice((m, 2 * m))
-    return rng.choice((bound - 1, any_value(rng, n) % bound)), rng.choice((bound - 1, any_value(rng, n) % bound)), m, n0inv(m)
+    return (
+        rng.choice((bound - 1, any_value(rng, n) % bound)),
+        rng.choice((bound - 1, any_value(rng, n) % bound)),
+        m,
+        n0inv(m),
+    )
 
 
 def montgomery_reduce_case(rng: random.Random, n: int) -> Case:
@@ -91,8 +96,9 @@ def n0inv(m: int) -> int:
 
 
 def montgomery(n: int, product: int, m: int) -> int:
-    k = product * -pow(m, -1, W**n) % W**n
-    return (product + k * m) // W**n
+    r = 1 << 32 * n
+    k = product * -pow(m, -1, r) % r
+    return (product + k * m) // r
 
 
 OPERATIONS: dict[str, tuple[int, int, Callable[[random.Random, int], Case], Model]] = {
