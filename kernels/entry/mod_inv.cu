@@ -6,8 +6,8 @@
 
 static_assert(32 * LIMBS + 6 <= safegcd::LIMB30_BITS * LIMBS30, "OddModulus leaves room for d and e");
 
-// m odd.
-extern "C" __global__ void __launch_bounds__(256) mod_inv_odd(const mod_inv_odd_args args) {
+// m odd. 24 warps on a multiprocessor where LIMBS = 8: one wave of an H200 then takes 101,376 elements.
+extern "C" __global__ void __launch_bounds__(256, LIMBS == 8 ? 3 : 2) mod_inv_odd(const mod_inv_odd_args args) {
     const uint64_t index = element::own_index();
     if (index >= args.n) return;
     safegcd::OddModulus<LIMBS30> m;
@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(256) mod_inv_odd(const mod_inv_odd_
 }
 
 // m even, m >= 2.
-extern "C" __global__ void __launch_bounds__(256) mod_inv_even(const mod_inv_even_args args) {
+extern "C" __global__ void __launch_bounds__(256, LIMBS == 8 ? 2 : 1) mod_inv_even(const mod_inv_even_args args) {
     const uint64_t index = element::own_index();
     if (index >= args.n) return;
     uint32_t a[LIMBS], modulus[LIMBS];

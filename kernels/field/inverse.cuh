@@ -54,6 +54,26 @@ __device__ __forceinline__ void update_fg(Signed30<N>& f, Signed30<N>& g, const 
     g.limb[N - 1] = static_cast<int32_t>(cg);
 }
 
+// Limbs I .. length - 1 of the update below; cf, cg: the carries into limb I. Each limb is written as if it were the top
+// and masked when another follows: so all indices are constants.
+template <int I, int N>
+__device__ __forceinline__ void update_rest_var(
+    Signed30<N>& f, Signed30<N>& g, int64_t& cf, int64_t& cg, const Transition& t, int length) {
+    if constexpr (I < N) {
+        if (I < length) {
+            cf = multiply_add(multiply_add(cf, t.u, f.limb[I]), t.v, g.limb[I]);
+            cg = multiply_add(multiply_add(cg, t.q, f.limb[I]), t.r, g.limb[I]);
+            f.limb[I - 1] = static_cast<int32_t>(cf) & LIMB30_MASK;
+            g.limb[I - 1] = static_cast<int32_t>(cg) & LIMB30_MASK;
+            cf >>= LIMB30_BITS;
+            cg >>= LIMB30_BITS;
+            f.limb[I] = static_cast<int32_t>(cf);
+            g.limb[I] = static_cast<int32_t>(cg);
+            update_rest_var<I + 1>(f, g, cf, cg, t, length);
+        }
+    }
+}
+
 // The same on the first `length` limbs, 1 <= length <= N, of which limb[length - 1] is the signed top; then one limb
 // less where both tops are in [-2, 1] and fit the limb below as its bits 30 and 31. limb[0 .. length - 2] are in
 // [0, 2^30), the top in [-2^31, 2^31); limbs from `length` on are not used again. Returns whether length fell.
@@ -67,20 +87,7 @@ __device__ __forceinline__ bool update_fg_var(Signed30<N>& f, Signed30<N>& g, co
     cg >>= LIMB30_BITS;
     f.limb[0] = static_cast<int32_t>(cf);
     g.limb[0] = static_cast<int32_t>(cg);
-    // Each limb is written as if it were the top and masked when another follows: so all indices are constants.
-#pragma unroll
-    for (int i = 1; i < N; ++i) {
-        if (i < length) {
-            cf = multiply_add(multiply_add(cf, t.u, f.limb[i]), t.v, g.limb[i]);
-            cg = multiply_add(multiply_add(cg, t.q, f.limb[i]), t.r, g.limb[i]);
-            f.limb[i - 1] = static_cast<int32_t>(cf) & LIMB30_MASK;
-            g.limb[i - 1] = static_cast<int32_t>(cg) & LIMB30_MASK;
-            cf >>= LIMB30_BITS;
-            cg >>= LIMB30_BITS;
-            f.limb[i] = static_cast<int32_t>(cf);
-            g.limb[i] = static_cast<int32_t>(cg);
-        }
-    }
+    update_rest_var<1>(f, g, cf, cg, t, length);
     const uint32_t top_f = static_cast<uint32_t>(cf), top_g = static_cast<uint32_t>(cg);
     VERIFY(static_cast<int32_t>(cf) == cf && static_cast<int32_t>(cg) == cg);
     const bool fits = length > 1 && top_f + 2 < 4 && top_g + 2 < 4;
@@ -185,8 +192,8 @@ __device__ __forceinline__ bool inverse_var(Signed30<N>& x, const OddModulus<N>&
     for (int batch = 0;; ++batch) {
         VERIFY(batch < Batches<N>::value);
         const Transition t = divsteps30(y, static_cast<uint32_t>(f.limb[0]), static_cast<uint32_t>(g.limb[0]));
-        update_de(d, e, t, m);
         const bool fell = update_fg_var(f, g, t, length);
+        update_de(d, e, t, m);
         if (length == 1) {
             if (f.limb[0] == 1 || f.limb[0] == -1 || g.limb[0] == 0) break;
         } else if (t.u == 1 << DIVSTEPS && !fell) {
@@ -233,14 +240,18 @@ __device__ __forceinline__ bool inverse_even_var(uint32_t (&words)[W], const uin
     static_assert(32 * W <= Batches<N>::bits, "the number of batches");
     VERIFY((modulus[0] & 1) == 0);
     if ((words[0] & 1) == 0) return false;
-    const uint32_t negated_inverse = negated_inverse32(words[0]);
-    const Signed30<N> x = to_signed30<N>(words);
+    Signed30<N> x = to_signed30<N>(words);
     OddModulus<N> odd;
 #pragma unroll
     for (int i = 0; i < N; ++i) odd.limb[i] = x.limb[i];
-    odd.negated_inverse4 = negated_inverse * 4;
+    odd.negated_inverse4 = negated_inverse32(words[0]) * 4;
     Signed30<N> v = m30;
     if (!inverse_var(v, odd)) return false;
+    // The words of x are made again from its limbs, which the run needs anyway: W registers less in its loop.
+#pragma unroll
+    for (int i = 0; i < N; ++i) x.limb[i] = odd.limb[i];
+    from_signed30(words, x);
+    const uint32_t negated_inverse = negated_inverse32(words[0]);
     uint32_t v_words[W], rest[W], quotient[W];
     from_signed30(v_words, v);
     if (limb::is_zero<W>(v_words)) v_words[0] = 1;  // x = 1, where v = 0 stands for v = x

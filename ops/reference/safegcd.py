@@ -154,7 +154,7 @@ def transition_rounds(y: int, f: int, g: int, width: int, count: int = BATCH) ->
             y, f, g, u, v, q, r = -y, g, -f, q, r, -u, -v
         # The next steps do not swap while y > 0, and y falls by 2 in each.
         bits = min((y + 1) // 2, left, width)
-        multiple = -g * pow(f, -1, 2**bits) % 2**bits
+        multiple: int = -g * pow(f, -1, 2**bits) % 2**bits
         g, q, r = g + multiple * f, q + multiple * u, r + multiple * v
 
 
@@ -181,7 +181,7 @@ def update_de(d: int, e: int, t: Transition, m: int) -> tuple[int, int]:
 
 def _divide(a: int, m: int) -> int:
     half = 2 ** (BATCH - 1)
-    multiple = (-a * pow(m, -1, 2**BATCH) + half) % 2**BATCH - half
+    multiple: int = (-a * pow(m, -1, 2**BATCH) + half) % 2**BATCH - half
     assert (a + multiple * m) % 2**BATCH == 0
     return (a + multiple * m) >> BATCH
 
@@ -240,7 +240,7 @@ def inverse_even(x: int, m: int, bits: int = 256) -> int | None:
     v = inverse_var(m, x)
     if v is None:
         return None
-    k = (m * (v or 1) - 1) * pow(x, -1, 2**bits) % 2**bits
+    k: int = (m * (v or 1) - 1) * pow(x, -1, 2**bits) % 2**bits
     return m - k
 
 
