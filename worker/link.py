@@ -67,9 +67,12 @@ def parse_report(line: str) -> Report | None:
 
 
 class Address:
-    """ "tcp://host:port", "host:port" or "unix:PATH", taken apart. ValueError says what is wrong with it."""
+    """ "tcp://host:port", "host:port" or "unix:PATH", taken apart. ValueError says what is wrong with it.
 
-    def __init__(self, text: str) -> None:
+    listening: it is to be listened on, where port 0 means any free one.
+    """
+
+    def __init__(self, text: str, *, listening: bool = False) -> None:
         self.text = text
         self.path = self.host = ""
         self.port = 0
@@ -79,9 +82,12 @@ class Address:
                 raise ValueError(f"{text!r} names no path: unix:PATH")
             return
         host, colon, port = text.removeprefix("tcp://").rpartition(":")
-        if not colon or not host or not port.isdigit() or int(port) > 65535:
+        if not colon or not host or not port.isdigit() or not (0 if listening else 1) <= int(port) <= 65535:
             raise ValueError(f"{text!r} is no address: tcp://HOST:PORT, HOST:PORT or unix:PATH")
         self.host, self.port = host.strip("[]"), int(port)
+
+    def __str__(self) -> str:
+        return f"unix:{self.path}" if self.path else f"tcp://{self.text.removeprefix('tcp://')}"
 
     def connect(self, timeout: float | None) -> socket.socket:
         """A connected socket in blocking mode; ServiceError where nobody answers."""
@@ -97,7 +103,7 @@ class Address:
             raise ServiceError(
                 Status.NO_DEVICE,
                 f"cannot connect to {self.text}: {error.strerror or error}",
-                hint=f"is a worker running there? limbd serve --listen {self.text}",
+                hint=f"is a worker running there? limbd serve --listen {self}",
             ) from None
         connection.settimeout(None)
         return connection

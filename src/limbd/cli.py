@@ -68,14 +68,17 @@ def _bytes(text: str) -> int:
     return int(digits) << shift
 
 
-def _address(text: str) -> str:
+def _address(text: str, *, listening: bool = False) -> str:
     from limbd.worker.link import Address
 
     try:
-        Address(text)
+        return str(Address(text, listening=listening))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-    return text
+
+
+def _listened(text: str) -> str:
+    return _address(text, listening=True)
 
 
 def _op(text: str) -> Op:
@@ -236,7 +239,7 @@ def _run_pipe(options: argparse.Namespace) -> int:
 def _configure_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--listen",
-        type=_address,
+        type=_listened,
         action="append",
         required=True,
         metavar="ADDR",
