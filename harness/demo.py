@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -71,7 +72,8 @@ def ask(client: Client, batch: DemoBatch) -> Row:
 def closing_lines(rows: list[Row], remarks: list[str]) -> list[str]:
     """Who answered, what would make it faster, and the verdict."""
     backends = list(dict.fromkeys(f"{r.report.backend} (device {r.report.device})" for r in rows if r.report))
-    lines = [f"answered by: {', '.join(backends) or 'a worker elsewhere (its stderr has the times)'}"]
+    lines = ["trip: from the first byte sent to the last byte received"]
+    lines += [f"answered by: {', '.join(backends) or 'a worker elsewhere (its stderr has the times)'}"]
     lines += [remark.removeprefix("limbd: ") for remark in remarks[:4]]
     names = {row.report.backend for row in rows if row.report}
     if "reference" in names:
@@ -91,16 +93,24 @@ def rate(n: int, milliseconds: float) -> str:
         return "-"
     value = 1e3 * n / milliseconds
     scale, unit = next((s, u) for s, u in _UNITS if value >= s or s == 1.0)
-    return f"{value / scale:.3g} {unit}" if value / scale < 999.5 else f"{value / scale:.0f} {unit}"
+    value /= scale
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
 
 
 def _table(rows: list[Row]) -> Table:
-    table = Table(title="limbd demo: the shipped batches through a worker process", title_justify="left")
+    table = Table(
+        title="limbd demo: the shipped batches through a worker process",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+    )
     for heading in ("op", "modulus"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("n", "backend", "kernel ms", "rate", "round trip ms"):
+    for heading in ("n", "backend", "kernel ms", "rate", "trip ms"):
         table.add_column(heading, no_wrap=True, justify="left" if heading == "backend" else "right")
-    table.add_column("identical to the known answers", overflow="fold")
+    table.add_column("known answers", overflow="fold")
     for row in rows:
         table.add_row(*_cells(row))
     return table
@@ -109,11 +119,11 @@ def _table(rows: list[Row]) -> Table:
 def _cells(row: Row) -> tuple[str, ...]:
     report = row.report
     kernel = report.kernel_ms if report else 0.0
-    verdict = f"[bold red]{escape(row.trouble)}[/]" if row.trouble else "[green]yes[/]"
+    verdict = f"[bold red]{escape(row.trouble)}[/]" if row.trouble else "[green]identical[/]"
     return (
         row.batch.op,
         row.batch.field.name,
-        f"{row.batch.n:,}",
+        str(row.batch.n),
         report.backend if report else "-",
         f"{kernel:.4f}" if report else "-",
         rate(row.batch.n, kernel),

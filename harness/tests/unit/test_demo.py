@@ -23,7 +23,7 @@ def test_the_demo_on_the_reference() -> None:
     command = [sys.executable, "-m", "limbd.cli", "demo", "--backend", "reference"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count(" yes ") == len(demo_batches())
+    assert done.stdout.count("  identical") == len(demo_batches())
     assert "are identical to the known answers" in done.stdout
     assert "answered by: reference" in done.stdout
     assert "install g++" in done.stdout
@@ -35,13 +35,19 @@ def test_wrong_answers_are_found() -> None:
     with Client(backend="null", timeout=120) as client:
         assert not demo.run(client, Console(file=out))
     text = out.getvalue()
-    assert " yes " not in text
+    assert "  identical" not in text
     assert f"{len(demo_batches())} of {len(demo_batches())} batches are NOT identical" in text
 
 
 @pytest.mark.parametrize(
     ("n", "milliseconds", "text"),
-    [(1000, 1.0, "1 M/s"), (1, 1000.0, "1 /s"), (10**6, 0.025, "40 G/s"), (5, 0.0, "-"), (123456, 1000.0, "123 k/s")],
+    [
+        (1000, 1.0, "1.00 M/s"),
+        (1, 1000.0, "1.00 /s"),
+        (10**6, 0.025, "40.0 G/s"),
+        (5, 0.0, "-"),
+        (123456, 1000.0, "123 k/s"),
+    ],
 )
 def test_rates(n: int, milliseconds: float, text: str) -> None:
     assert demo.rate(n, milliseconds) == text
