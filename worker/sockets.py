@@ -21,18 +21,20 @@ from limbd.worker.service import Service
 TRANSFER_BYTES = 512 << 10
 TRANSFER_SECONDS = 1
 
-# One read of small frames: many at once.
-SCRATCH_BYTES = 256 << 10
+# One read of small frames: many at once. What it takes of a large one is copied once more, so it is not larger.
+SCRATCH_BYTES = 64 << 10
 
 
 @dataclass
 class _Outgoing:
-    """An answer on its way. position: bytes of header and body that the kernel has."""
+    """An answer on its way. position: bytes of header and body that the kernel has. slow: a thread has sent little of
+    it in its time, so the event loop sends the rest."""
 
     seq: int
     header: bytes
     body: memoryview
     position: int = 0
+    slow: bool = False
 
     @property
     def left(self) -> int:
@@ -73,7 +75,7 @@ class SocketTransport:
         if self._closing:
             return
         self._outgoing.append(_Outgoing(seq, header, body))
-        if len(self._outgoing) == 1 and not (self._sending or self._writer):
+        if len(self._outgoing) == 1:
             self._flush()
 
     def linger(self, seconds: float) -> None:
@@ -176,9 +178,11 @@ class SocketTransport:
     # --- writing ---
 
     def _flush(self) -> None:
-        """Send what waits, as far as the kernel takes it at once."""
-        while self._outgoing and not self._closing:
+        """Send what waits, as far as the kernel takes it at once. `sent` may lead back here, by a further answer."""
+        while self._outgoing and not (self._closing or self._sending):
             first = self._outgoing[0]
+            if self._hand_to_thread(first):
+                return
             try:
                 first.position += self._sock.sendmsg(first.parts(), (), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
             except BlockingIOError:
@@ -187,29 +191,36 @@ class SocketTransport:
                 self._lost()
                 return
             if first.left:
-                self._send_rest(first)
+                self._write_when_ready(True)
                 return
             self._outgoing.popleft()
             self._connection.sent(first.seq)
+        if not self._outgoing:
+            self._write_when_ready(False)
+
+    def _hand_to_thread(self, first: _Outgoing) -> bool:
+        """Whether a thread sends it: where it is large, the peer is not known to be slow, and a thread is free."""
+        if first.left < TRANSFER_BYTES or first.slow or not self._service.begin_transfer():
+            return False
         self._write_when_ready(False)
+        self._sending = True
+        self._service.in_thread(lambda: _send(self._sock, first), lambda result: self._sent_rest(first, result))
+        return True
 
-    def _send_rest(self, first: _Outgoing) -> None:
-        if first.left >= TRANSFER_BYTES and not self._writer and self._service.begin_transfer():
-            self._sending = True
-            self._service.in_thread(lambda: _send(self._sock, first), self._sent_rest)
-        else:
-            self._write_when_ready(True)
-
-    def _sent_rest(self, result: int | Exception) -> None:
+    def _sent_rest(self, first: _Outgoing, result: int | Exception) -> None:
         self._sending = False
         self._service.end_transfer()
         if self._closing:
             self.close()
         elif isinstance(result, Exception):
             self._lost()
-        elif result < TRANSFER_BYTES and self._outgoing[0].left:
-            self._write_when_ready(True)  # a slow reader
         else:
+            first.slow = result < TRANSFER_BYTES
+            if first.left:
+                self._flush()
+                return
+            self._outgoing.popleft()
+            self._connection.sent(first.seq)
             self._flush()
 
     def _lost(self) -> None:
