@@ -26,8 +26,6 @@ TABLE: dict[tuple[str, int | str, str], Tuning] = {
     ("mod-exp", ANY, ANY): Tuning(64, "unmeasured: shared memory without opt-in"),
     # 80 registers: 24 warps an SM, which is one wave at n = 1e5; small blocks spread a small n over more SMs.
     ("mod-inv", ANY, ANY): Tuning(64, "unmeasured: one wave at n = 1e5, 157 blocks at 1e4"),
-    # One block is one step of the loop over a host thread's elements there.
-    ("mod-mul", ANY, "cpu"): Tuning(256, "unmeasured"),
 }
 
 

@@ -1,6 +1,6 @@
-"""The field layer against Python's integers: Barrett, fold and Montgomery, on the host and as interpreted PTX.
+"""The field layer against Python's integers: Barrett, fold and Montgomery, on the host, as interpreted PTX and (marked gpu) on the device.
 
-Both are compiled with KERNEL_VERIFY, so that the functions check the ranges they promise as well.
+All are compiled with KERNEL_VERIFY, so that the functions check the ranges they promise as well.
 """
 
 from __future__ import annotations
@@ -8,25 +8,18 @@ from __future__ import annotations
 import operator
 import random
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from limbd.harness.inputs import hard_integer, tight_modulus
 from limbd.harness.layer_check import LayerCheck
-from limbd.harness.ptx_backend import PtxBackend
-from limbd.kernels.source import ROOT, Sources
 from limbd.ops.base import Member
 from limbd.ops.constants import barrett, barrett_any, limbs_of_modulus, montgomery
 from limbd.ops.params.base import Field
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.render import render, struct_name
 from limbd.worker.device.base import Backend
-from limbd.worker.device.cache import Cache
-from limbd.worker.device.cpu import CpuBackend
-from limbd.worker.device.host_compiler import Variant
 
-SOURCES = Sources((Path(__file__).parent / "layers", ROOT))
 ROW = 28
 ELEMENT_LIMBS = 12  # of reduce_element and enter_element in field_check.cu
 CASES = 25
@@ -34,15 +27,6 @@ W = 2**32
 
 Draw = Callable[[random.Random, int, int], int]  # generator, modulus, limbs -> operand
 Model = Callable[[int, int, int, int], int]  # modulus, limbs, x, y -> result
-
-
-@pytest.fixture(scope="module", params=["cpu", "ptx"])
-def layers(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Backend:
-    if request.param == "ptx":
-        pytest.importorskip("cuda.bindings.nvrtc")
-        return PtxBackend(sources=SOURCES, verify=True)
-    folder = Path(pytestconfig.cache.mkdir("kernels")) if pytestconfig.cache else None
-    return CpuBackend(cache=Cache(folder), variant=Variant.VERIFY, sources=SOURCES, threads=1)
 
 
 # --- operands -----------------------------------------------------------------------------------------------------------

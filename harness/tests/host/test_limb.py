@@ -1,39 +1,23 @@
-"""The limb layer against Python's integers: its host twin, and the PTX carry chains as NVRTC emits them."""
+"""The limb layer against Python's integers: its host twin, the PTX that NVRTC makes, and (marked gpu) the device."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from limbd.harness.inputs import HARD_LIMBS, hard_integer
 from limbd.harness.layer_check import LayerCheck
-from limbd.harness.ptx_backend import PtxBackend
-from limbd.kernels.source import ROOT, Sources
 from limbd.ops.base import Member
 from limbd.worker.device.base import Backend
-from limbd.worker.device.cache import Cache
-from limbd.worker.device.cpu import CpuBackend
-from limbd.worker.device.host_compiler import Variant
 
-SOURCES = Sources((Path(__file__).parent / "layers", ROOT))
 ROW = 28
 CASES = 60
 W = 2**32
 
 Case = tuple[int, int, int, int]  # x, y, z, s
 Model = Callable[[int, Case], int]
-
-
-@pytest.fixture(scope="module", params=["cpu", "ptx"])
-def layers(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Backend:
-    if request.param == "ptx":
-        pytest.importorskip("cuda.bindings.nvrtc")
-        return PtxBackend(sources=SOURCES, verify=True)
-    folder = Path(pytestconfig.cache.mkdir("kernels")) if pytestconfig.cache else None
-    return CpuBackend(cache=Cache(folder), variant=Variant.VERIFY, sources=SOURCES, threads=1)
 
 
 # --- operands -----------------------------------------------------------------------------------------------------------
