@@ -11,7 +11,6 @@ __device__ __forceinline__ int64_t multiply_add(int64_t sum, int32_t a, int32_t 
 
 // Masks instead of branches: which way a step goes is a coin toss that no branch predictor learns.
 __device__ __forceinline__ void divstep(int32_t& y, uint32_t& f, uint32_t& g, uint32_t& f_row, uint32_t& g_row) {
-    const uint32_t odd = 0u - (g & 1);
     const uint32_t odd = 0u - (g & 1), negative = static_cast<uint32_t>(y >> 31), swap = odd & negative;
     const uint32_t exchange = (f ^ g) & swap, row_exchange = (f_row ^ g_row) & swap;
     g += ((f ^ negative) - negative) & odd;  // g - f in a swap, else g + f
