@@ -27,6 +27,7 @@ from limbd.worker.link import Address, LocalWorker, Report
 _PIECES = 512
 # A local worker writes a request's line on stderr right after its answer.
 _REPORT_SECONDS = 5.0
+_EXPLANATION_SECONDS = 0.5
 # Below this many bytes a frame's pieces are joined, where each piece would cost a system call.
 _JOINED_BYTES = 64 << 10
 
@@ -97,7 +98,7 @@ class Pending:
         """Timings and backend, from the local worker's stderr; None for a worker at an address (version 1's answers
         carry no timings)."""
         self._client._await(self._asked)
-        return self._client._report(self._asked.seq)
+        return self._client._report(self._asked)
 
 
 class Client(_Calls):
@@ -176,11 +177,13 @@ class Client(_Calls):
         with self._lock:
             if not asked.done:
                 self._pump(lambda: asked.done)
-            if asked.error is not None and self._local and asked.error.index is None:
-                _add_index(asked, self._local)
+            if asked.error is not None and self._local and not asked.explained:
+                _explain(asked, self._local)
 
-    def _report(self, seq: int) -> Report | None:
-        return self._local.journal.report(seq, _REPORT_SECONDS) if self._local else None
+    def _report(self, asked: Exchange) -> Report | None:
+        if asked.report is None and self._local:
+            asked.report = self._local.journal.report(asked.seq, _REPORT_SECONDS)
+        return asked.report
 
     def _pump(self, finished: Callable[[], bool]) -> None:
         try:
@@ -196,11 +199,16 @@ def _reason(error: Exception, local: LocalWorker | None, name: str) -> str:
     return f"the connection to {name} ended: {error}"
 
 
-def _add_index(asked: Exchange, local: LocalWorker) -> None:
-    """Version 1's answers do not say which element was bad; the report does."""
-    report = local.journal.report(asked.seq, 0.2)
-    if report is not None and report.index is not None and asked.error is not None:
-        asked.error = error_of(asked.error.status, asked.error.message, report.index)
+def _explain(asked: Exchange, local: LocalWorker) -> None:
+    """Version 1's answers carry a status alone; a local worker's stderr says what was wrong, and where."""
+    error = asked.error
+    assert error is not None
+    report = asked.report = local.journal.report(asked.seq, _EXPLANATION_SECONDS)
+    mark = f"{error.status.name}: "
+    words = [line.partition(mark)[2] for line in local.journal.remarks() if line.startswith(f"limbd: seq={asked.seq} ")]
+    message = next(filter(None, words), error.message)
+    asked.error = error_of(error.status, message, report.index if report is not None else None)
+    asked.explained = True
 
 
 class _Channel:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, SupportsIndex
 
@@ -22,6 +22,7 @@ from limbd.ops.params import fields
 from limbd.ops.params.layout import PLAIN_LIMBS, from_ints, to_ints
 from limbd.ops.status import LimbdError, RequestError, ServiceError, Status
 from limbd.worker import wire
+from limbd.worker.link import Report
 
 Limbs = npt.NDArray[np.uint32]
 Values = SupportsIndex | Sequence[SupportsIndex] | Limbs
@@ -46,7 +47,10 @@ class Form(Enum):
 
 @dataclass
 class Exchange:
-    """A request on its way. buffers: the frame, piece by piece; result: where the answer's elements are received."""
+    """A request on its way. buffers: the frame, piece by piece; result: where the answer's elements are received.
+
+    explained: the error says all that is known of it. report: the worker's line about it, once it was read.
+    """
 
     op: Op
     n: int
@@ -55,7 +59,9 @@ class Exchange:
     result: Limbs
     seq: int = 0
     error: LimbdError | None = None
-    done: bool = field(default=False)
+    done: bool = False
+    explained: bool = False
+    report: Report | None = None
 
     def body(self) -> memoryview:
         """The result's bytes, to be written by the transport."""

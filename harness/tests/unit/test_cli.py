@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
 import subprocess
 import sys
@@ -204,8 +203,10 @@ def test_fuzz_of_one_round_and_its_failure() -> None:
     assert (done.returncode, b"limbd fuzz --op mod-mul --seed s --round" in done.stdout) == (1, True)
 
 
-def test_keep_failed_folder_reaches_the_worker(tmp_path: Path) -> None:
+def test_a_failed_frame_is_kept_and_fails_again_when_replayed(tmp_path: Path) -> None:
     frame = b"BCGB" + struct.pack("<III", 1, 1, 0) + bytes(96)
     done = limbd("pipe", *REFERENCE, "--keep-failed", str(tmp_path / "kept"), feed=frame)
     assert done.stdout == b"BCGB" + struct.pack("<II", 7, 0)
-    assert os.environ.get("LIMBD_CACHE_DIR") is None or tmp_path.exists()
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert "the modulus is 0" in refused(1, "call", "--replay", str(kept), *REFERENCE)

@@ -126,7 +126,7 @@ def test_wrong_values_are_refused_before_anything_is_sent(local: Client) -> None
 
 
 def test_an_error_keeps_its_status_and_the_connection_goes_on(local: Client) -> None:
-    with pytest.raises(RequestError, match="BAD_MODULUS") as caught:
+    with pytest.raises(RequestError, match="BAD_MODULUS: mod-mul: the modulus is 0") as caught:
         local.mod_mul(A, B, 0)
     assert caught.value.status is Status.BAD_MODULUS
     assert local.mod_mul(3, 5, 7) == 1
@@ -157,6 +157,12 @@ def test_reports_come_with_a_local_worker(local: Client) -> None:
         *("reference", "OK"),
     )
     assert report.total_ms > 0
+    assert pending.report() is report
+    refused = local.submit("mod-mul", [A, B], 0)
+    with pytest.raises(RequestError):
+        refused.result()
+    told = refused.report()
+    assert told is not None and told.status == "BAD_MODULUS"
 
 
 def test_large_requests_do_not_block_against_unread_answers() -> None:
