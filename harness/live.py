@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 import subprocess
@@ -135,7 +134,9 @@ class Serving:
 
 
 @contextmanager
-def serving(*options: str, backend: str = "reference", listen: Sequence[str] = ("tcp://127.0.0.1:0",)) -> Iterator[Serving]:
+def serving(
+    *options: str, backend: str = "reference", listen: Sequence[str] = ("tcp://127.0.0.1:0",)
+) -> Iterator[Serving]:
     """`limbd serve` for the length of a with block; it has to end well."""
     flags = [flag for address in listen for flag in ("--listen", address)]
     arguments = command("serve", "--backend", backend, *flags, *options)
@@ -169,7 +170,7 @@ def children(pid: int) -> list[int]:
 
 
 def descriptors(pid: int) -> int:
-    return len(os.listdir(f"/proc/{pid}/fd"))
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
 
 
 def memory_bytes(pid: int, kind: str) -> int:

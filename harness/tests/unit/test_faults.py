@@ -69,7 +69,11 @@ def test_a_child_killed_at_ten_random_moments(backend: str) -> None:
     batch, expected = exponentiation(3000, 1)
     other, other_expected = exponentiation(50, 2)
     outcomes = []
-    with serving(backend=backend) as server, RawClient(server.addresses[0]) as one, RawClient(server.addresses[0]) as two:
+    with (
+        serving(backend=backend) as server,
+        RawClient(server.addresses[0]) as one,
+        RawClient(server.addresses[0]) as two,
+    ):
         assert one.ask(batch) == (0, expected), "a batch that nobody disturbs"
         for _ in range(10):
             victim = server.child()
@@ -109,11 +113,11 @@ def test_nothing_is_left_behind_when_the_worker_is_killed() -> None:
     )
     server = Serving(process, 1)
     child = server.child()
-    before = set(os.listdir("/dev/shm"))
+    before = set(Path("/dev/shm").iterdir())
     process.kill()
     process.wait()
     wait_until(lambda: not Path(f"/proc/{child}").exists(), "the child to leave with its parent", 10)
-    assert set(os.listdir("/dev/shm")) <= before
+    assert set(Path("/dev/shm").iterdir()) <= before
 
 
 def reset(client: RawClient) -> None:

@@ -161,7 +161,10 @@ def test_one_socket_as_both_streams() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         process = subprocess.Popen(
-            command("pipe", "--backend", "reference"), stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL
+            command("pipe", "--backend", "reference"),
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
+            stderr=subprocess.DEVNULL,
         )
         theirs.close()
         ours.settimeout(60)
@@ -233,7 +236,7 @@ def test_a_slow_reader_never_sees_a_refilled_slot(server: Serving) -> None:
     with RawClient(server.addresses[1]) as slow, RawClient(server.addresses[1]) as fast:
         slow.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         values = [list(range(k, k + n)) for k in (10, 20, 30, 40)]
-        sender = threading.Thread(target=lambda: [slow.send(frame(1, P, v, ones)) for v in values])
+        sender = threading.Thread(target=slow.send, args=(b"".join(frame(1, P, v, ones) for v in values),))
         sender.start()
         for round_ in range(12):
             status, body = fast.ask(frame(2, P, small, [round_] * n))
@@ -284,6 +287,6 @@ def test_headers_of_any_kind_never_break_the_worker(server: Serving) -> None:
             data = b""
             while chunk := client.sock.recv(100):
                 data += chunk
-            assert len(data) in (0, 12) and (not data or data[:4] == b"BCGB" and data[4:8] != bytes(4))
+            assert len(data) in (0, 12) and (not data or (data[:4] == b"BCGB" and data[4:8] != bytes(4)))
     with RawClient(server.addresses[0]) as client:
         assert client.ask(GOOD) == (0, element(1))

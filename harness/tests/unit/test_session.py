@@ -22,9 +22,7 @@ def test_every_input_has_a_row_or_is_an_error() -> None:
             expected = (state, event) in TABLE
             # Frames come while the session is open; the rest may come at any time, but input ends once.
             assert expected == (
-                state is State.OPEN
-                if event in frames
-                else not (state is State.FINISHING and event is Input.ENDED)
+                state is State.OPEN if event in frames else not (state is State.FINISHING and event is Input.ENDED)
             ), (state, event)
 
 
