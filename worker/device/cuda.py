@@ -104,6 +104,11 @@ class CudaBackend:
         self._context.bind()
         self._context.register(memory)
 
+    def unregister(self, memory: memoryview) -> None:
+        """Unpins what `register` has pinned; no batch may be in flight."""
+        self._context.bind()
+        self._context.unregister(memory)
+
     def prepare(self, units: Iterable[Unit], *, threads: int = 2) -> None:
         """Compiles and loads units, several at a time, so that no batch waits for them."""
         self._modules.prepare(units, threads)

@@ -116,6 +116,16 @@ class CudaContext:
         with self._lock:
             self._registered.append(view)
 
+    def unregister(self, memory: memoryview) -> None:
+        """Unpins memory that was registered as it is; nothing to do where that had failed."""
+        address = np.frombuffer(memory, np.uint8).__array_interface__["data"][0]
+        with self._lock:
+            kept = [view for view in self._registered if view.__array_interface__["data"][0] != address]
+            pinned = len(kept) < len(self._registered)
+            self._registered = kept
+        if pinned:
+            self.call("cuMemHostUnregister", address)
+
     def close(self) -> None:
         """Gives everything back; nothing may be in flight. Memory of batches has to be freed before."""
         for stream in self._streams:

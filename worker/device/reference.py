@@ -30,6 +30,9 @@ class ReferenceBackend:
     def register(self, memory: memoryview) -> None:
         """Host memory is read in place."""
 
+    def unregister(self, memory: memoryview) -> None:
+        """Nothing was registered."""
+
     def start(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
         begin = time.perf_counter()
         request.op.reference(request, result)
