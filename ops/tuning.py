@@ -6,6 +6,7 @@ A row without a limb count or architecture ("*") serves those that have none of 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 
 @dataclass(frozen=True)
@@ -35,3 +36,72 @@ def tuning(op: str, limbs: int, arch: str) -> Tuning:
         if key in TABLE:
             return TABLE[key]
     return TABLE[(op, ANY, ANY)]
+
+
+# --- mod-inv-batch --------------------------------------------------------------------------------------------------
+
+
+class Storage(IntEnum):
+    """Where a thread's prefix products wait (kernels/algo/batch_inverse.cuh has the same numbers)."""
+
+    REGISTERS = 0
+    SHARED = 1
+    OUTPUT = 2
+
+
+@dataclass(frozen=True)
+class BatchRow:
+    """How mod-inv-batch runs for n up to `up_to` (None: any n).
+
+    block: threads a block: 32, 64, 128 or 256. resident: blocks that a multiprocessor holds at once, which bounds the
+    registers. elements: the most that a thread takes; fewer where they would not reach every multiprocessor `resident`
+    times. source: as in Tuning.
+    """
+
+    up_to: int | None
+    block: int
+    resident: int
+    elements: int
+    storage: Storage
+    source: str
+
+
+@dataclass(frozen=True)
+class BatchTuning:
+    """alone: up to this n every element is inverted by mod-inv's kernel. rows: by ascending up_to, the last None."""
+
+    alone: int
+    rows: tuple[BatchRow, ...]
+    source: str
+
+    def row(self, n: int) -> BatchRow | None:
+        """None where mod-inv's kernel is the faster one."""
+        if n <= self.alone:
+            return None
+        return next(row for row in self.rows if row.up_to is None or n <= row.up_to)
+
+
+CPU = "cpu"
+
+# By architecture; CPU for the host's compiler.
+BATCH_TABLE: dict[str, BatchTuning] = {
+    ANY: BatchTuning(
+        8_000,
+        (
+            BatchRow(200_000, 256, 1, 4, Storage.REGISTERS, "unmeasured: a block a multiprocessor, no second read"),
+            BatchRow(None, 128, 6, 32, Storage.OUTPUT, "unmeasured: 24 warps, as mod-inv's own kernel"),
+        ),
+        "unmeasured: one inversion and the scan cost what mod-inv takes there",
+    ),
+    # A block's fibers cost by their number, and a scan by its shuffles.
+    CPU: BatchTuning(
+        256,
+        (BatchRow(None, 32, 1, 64, Storage.SHARED, "unmeasured: one warp, so that few fibers change seldom"),),
+        "unmeasured: the scan costs a hundred inversions",
+    ),
+}
+
+
+def batch_tuning(kind: str, arch: str) -> BatchTuning:
+    """kind, arch: of Traits."""
+    return BATCH_TABLE[CPU] if kind == "cpu" else BATCH_TABLE.get(arch, BATCH_TABLE[ANY])

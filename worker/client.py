@@ -70,6 +70,10 @@ class _Calls:
         """x^-1 mod m, and 0 where there is no inverse."""
         return self.call("mod-inv", [x], modulus)
 
+    def mod_inv_batch(self, x: Values, modulus: Modulus) -> Any:
+        """The same as mod_inv, for many x at once: one inversion serves a whole block of them."""
+        return self.call("mod-inv-batch", [x], modulus)
+
 
 class Pending:
     """A request that was submitted."""

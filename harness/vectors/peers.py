@@ -33,6 +33,7 @@ GMP: Mapping[str, Definition] = {
     "mod-sub": lambda m, a, b: int(gmpy2.f_mod(gmpy2.sub(a, b), m)),
     "mod-exp": lambda m, a, e: int(gmpy2.powmod(a, e, m)),
     "mod-inv": _gmp_inverse,
+    "mod-inv-batch": _gmp_inverse,
 }
 
 PYTHON: Mapping[str, Definition] = {
@@ -41,6 +42,7 @@ PYTHON: Mapping[str, Definition] = {
     "mod-sub": lambda m, a, b: (a - b) % m,
     "mod-exp": lambda m, a, e: pow(a, e, m),
     "mod-inv": _python_inverse,
+    "mod-inv-batch": _python_inverse,
 }
 
 OPERANDS: Mapping[str, tuple[str, ...]] = {
@@ -49,6 +51,7 @@ OPERANDS: Mapping[str, tuple[str, ...]] = {
     "mod-sub": ("a", "b"),
     "mod-exp": ("a", "e"),
     "mod-inv": ("x",),
+    "mod-inv-batch": ("x",),
 }
 
 

@@ -121,6 +121,19 @@ __device__ __forceinline__ void reduce_any(uint32_t* r, const uint32_t* t, const
     limb::barrel_right<N>(r, rest, s);
 }
 
+// [r] = [a][b] mod m, canonical, for [a] < m and any b of N limbs: (a 2^s) b mod M = (a b mod m) 2^s. negated: N + 1 limbs,
+// B W - M.
+template <int N>
+__device__ __forceinline__ void multiply_any(uint32_t* r, const uint32_t* a, const uint32_t* b,
+                                             const uint32_t* normalised, const uint32_t* negated,
+                                             const uint32_t* reciprocal, uint32_t s) {
+    uint32_t shifted[N], t[2 * N], rest[N];
+    limb::barrel_left<N>(shifted, a, s);
+    limb::wide_product<N>(t, shifted, b);
+    reduce<N>(rest, t, normalised, negated, reciprocal, 0);
+    limb::barrel_right<N>(r, rest, s);
+}
+
 // [r] = [a] mod m for any a of N limbs.
 template <int N>
 __device__ __forceinline__ void reduce_element_any(uint32_t* r, const uint32_t* a, const uint32_t* normalised,

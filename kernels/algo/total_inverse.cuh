@@ -1,0 +1,57 @@
+// Inversions for algo/batch_inverse.cuh: of a block's total, and of one element a thread.
+#pragma once
+
+#include "algo/scan.cuh"
+#include "field/inverse.cuh"
+
+namespace total_inverse {
+
+// One thread inverts the total by the function that inverts single elements. Single: one(words), called by one thread.
+template <int N, class Single>
+struct ByThread {
+    Single inverse;
+
+    __device__ __forceinline__ void prepare() const {}
+    __device__ __forceinline__ void arrive() const {}
+    __device__ __forceinline__ bool total(uint32_t* words) const {
+        if (threadIdx.x != 0) return false;
+        uint32_t own[N];
+        limb::copy<N>(own, words);
+        const bool exists = single(own);
+        limb::copy<N>(words, own);
+        return exists;
+    }
+    __device__ __forceinline__ bool single(uint32_t (&words)[N]) const { return inverse(words); }
+};
+
+// words^-1 mod m, m odd: the parameters of safegcd::OddModulus. N30: its limbs.
+template <int N, int N30>
+struct Odd {
+    const uint32_t* modulus30;
+    uint32_t negated_inverse4;
+
+    __device__ __forceinline__ bool operator()(uint32_t (&words)[N]) const {
+        safegcd::OddModulus<N30> m;
+        UNROLL
+        for (int i = 0; i < N30; ++i) m.limb[i] = static_cast<int32_t>(modulus30[i]);
+        m.negated_inverse4 = negated_inverse4;
+        safegcd::Signed30<N30> x = safegcd::to_signed30<N30>(words);
+        const bool exists = safegcd::inverse_var(x, m);
+        safegcd::from_signed30(words, x);
+        return exists;
+    }
+};
+
+// words^-1 mod m, m even.
+template <int N, int N30>
+struct Even {
+    const uint32_t* modulus;
+
+    __device__ __forceinline__ bool operator()(uint32_t (&words)[N]) const {
+        uint32_t m[N];
+        limb::copy<N>(m, modulus);
+        return safegcd::inverse_even_var(words, m, safegcd::to_signed30<N30>(m));
+    }
+};
+
+}  // namespace total_inverse
