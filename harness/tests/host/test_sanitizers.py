@@ -26,30 +26,9 @@ from limbd.worker.device.host_compiler import Variant
 # One element, a part of a warp, a block and one more than a block of 64 or 256 threads.
 SIZES = (1, 31, 64, 257)
 
-RUNTIMES = ("libasan.so", "libubsan.so")
-
-
-def runtime_paths() -> list[str]:
-    """The sanitizers' libraries of the host compiler, to be loaded before everything else."""
-    compiler = host_compiler.find().command
-    found = []
-    for name in RUNTIMES:
-        command = (*compiler, f"-print-file-name={name}")
-        path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-        if not Path(path).is_absolute():
-            pytest.skip(f"{compiler[0]} comes without {name}")
-        found.append(path)
-    return found
-
 
 def run_sanitized(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **os.environ,
-        "LD_PRELOAD": " ".join(runtime_paths()),
-        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
-        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
-        "PYTHONMALLOC": "malloc",
-    }
+    environment = {**os.environ, **host_compiler.find().sanitizer_environment()}
     command = (sys.executable, __file__, *arguments)
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
 
