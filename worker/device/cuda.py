@@ -23,6 +23,7 @@ from limbd.worker.device.cache import Cache
 from limbd.worker.device.cuda_calls import OUT_OF_MEMORY, CudaError
 from limbd.worker.device.cuda_context import CudaContext
 from limbd.worker.device.cuda_lane import Bytes, Lane, host_arrays
+from limbd.worker.device.cuda_measure import sample_launches
 from limbd.worker.device.cuda_modules import CudaModules
 from limbd.worker.device.nvrtc import Nvrtc, choose_target
 
@@ -176,9 +177,9 @@ class CudaBackend:
         """Milliseconds that a one-piece plan's launches take by the device's own clock: one raw sample a repeat.
 
         Inputs are copied in once. Round k of launches works on input set k mod len(requests); one plan serves them all.
-        A sample is the time between two events around `back_to_back` rounds, divided by their number. All outputs are
-        poisoned before every sample; after the last, every set that was reached since then has its result copied to
-        its entry of `results`, and the others hold poison: check at least the last one.
+        A sample is the time between two events around `back_to_back` rounds, divided by their number. Outputs are
+        poisoned before the first launch; after the last, each set's result is copied to its entry of `results`, for
+        checking (a set that no round reached holds poison).
         """
         if len(plan.pieces) != 1 or not requests or len(results) != len(requests):
             raise ServiceError(Status.INTERNAL, "measure: one piece, and one result for each request")
@@ -191,37 +192,23 @@ class CudaBackend:
             for ticket in tickets:
                 self._admit(ticket, alone, budget=None)
                 admitted.append(ticket)
-            return self._measure(tickets, plan.pieces[0], repeats, warmup, back_to_back)
+            return self._measure(tickets, plan.pieces[0], repeats=repeats, warmup=warmup, rounds=back_to_back)
         finally:
             for ticket in admitted:
                 self._settle(ticket)
 
-    def _measure(
-        self, tickets: Sequence[CudaTicket], piece: Piece, repeats: int, warmup: int, rounds: int
-    ) -> list[float]:
-        stream = tickets[0].lanes[0].stream
-        for ticket in tickets:
+    def _measure(self, tickets: Sequence[CudaTicket], piece: Piece, **counts: int) -> list[float]:
+        lanes = [ticket.lanes[0] for ticket in tickets]
+        for ticket, lane in zip(tickets, lanes, strict=True):
             for copy in piece.copies_in:
-                ticket.lanes[0].copy_in(copy, ticket.arrays)
-            ticket.lanes[0].wait()
-        lanes = [ticket.lanes[0].on(stream) for ticket in tickets]
-        begin, end = self._context.take_event(), self._context.take_event()
-        samples = []
-        for sample in range(warmup + repeats):
-            for lane in lanes:
-                lane.poison()
-            lanes[0].record(begin)
-            for k in range(sample * rounds, (sample + 1) * rounds):
-                self._launch_all(piece, lanes[k % len(lanes)])
-            lanes[0].record(end)
-            self._context.call("cuEventSynchronize", end)
-            samples.append(self._context.call("cuEventElapsedTime", begin, end) / rounds)
+                lane.copy_in(copy, ticket.arrays)
+            lane.wait()
+        samples = sample_launches(self._context, self._modules, lanes, piece, **counts)
         for ticket, lane in zip(tickets, lanes, strict=True):
             for copy in piece.copies_out:
                 lane.copy_out(copy, ticket.arrays)
-        lanes[0].wait()
-        self._context.give_events((begin, end))
-        return samples[warmup:]
+            lane.wait()
+        return samples
 
     # --- admission ---
 

@@ -23,6 +23,20 @@ POISON_WORD = 0xA5A5A5A5
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """A kernel with its grid, block and shared bytes, and its one parameter."""
+
+    function: Any
+    shape: tuple[int, int, int, int, int, int, int]
+    parameter: Any
+
+    def enqueue(self, context: CudaContext, stream: Any) -> None:
+        # The driver copies the parameter before it returns: the array of pointers has to live only until then.
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self.parameter))
+        context.call("cuLaunchKernel", self.function, *self.shape, stream, ctypes.addressof(pointers), 0)
+
+
+@dataclass(frozen=True)
 class Lane:
     """block: the address of its memory, `addresses` those of the buffers in it, which `buffers` describes."""
 
@@ -67,13 +81,14 @@ class Lane:
         host = self._host_address(copy, arrays)
         self.context.call("cuMemcpyDtoHAsync", host, self.addresses[copy.buffer], copy.nbytes, self.stream)
 
-    def launch(self, launch: Launch, function: Any) -> None:
+    def prepare(self, launch: Launch, function: Any) -> Prepared:
+        """The launch with its struct packed for this lane's buffers."""
         packed = launch.kernel.struct.pack(launch.values, self.addresses)
-        # The driver copies the struct before it returns: both objects have to live only until then.
-        struct = ctypes.create_string_buffer(packed, len(packed))
-        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(struct))
         shape = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
-        self.context.call("cuLaunchKernel", function, *shape, self.stream, ctypes.addressof(pointers), 0)
+        return Prepared(function, shape, ctypes.create_string_buffer(packed, len(packed)))
+
+    def launch(self, launch: Launch, function: Any) -> None:
+        self.prepare(launch, function).enqueue(self.context, self.stream)
 
     def poison(self) -> None:
         """Fills what kernels write, so that bytes which no kernel wrote show. The layout leaves room for whole words."""

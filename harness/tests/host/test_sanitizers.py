@@ -73,8 +73,8 @@ def exact_request(op: Op, residues: Residues, n: int, rng: random.Random) -> tup
 def check(op: Op, residues: Residues, n: int, backend: CpuBackend) -> None:
     request, _ = exact_request(op, residues, n, random.Random(f"{op.name} {residues} {n}"))
     result, expected = (np.empty((n, residues.bits // 32), np.uint32) for _ in range(2))
-    backend.run(request, op.plan(request, backend.traits()), memoryview(result).cast("B"))
-    op.reference(request, memoryview(expected).cast("B"))
+    backend.run(request, op.plan(request, backend.traits()), result.data.cast("B"))
+    op.reference(request, expected.data.cast("B"))
     if (result != expected).any():
         row = int(np.flatnonzero((result != expected).any(axis=1))[0])
         raise AssertionError(f"{op.name} {residues} n={n} row {row}: {to_ints(result[row : row + 1])}")
@@ -99,7 +99,7 @@ def short(op: Op, backend: CpuBackend) -> None:
     piece = type(plan.pieces[0])(shorter, plan.pieces[0].launches, plan.pieces[0].copies_out)
     request = Request(op, n, 0, request.modulus, request.element_bytes, arrays)
     result = np.empty((n, 8), np.uint32)
-    backend.run(request, type(plan)(plan.buffers, 1, (piece,)), memoryview(result).cast("B"))
+    backend.run(request, type(plan)(plan.buffers, 1, (piece,)), result.data.cast("B"))
 
 
 if __name__ == "__main__":

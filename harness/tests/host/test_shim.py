@@ -178,7 +178,7 @@ def launch(
     )
     plan = LaunchPlan((Buffer("in", "in", data.nbytes), Buffer("out", "out", result.nbytes)), 1, (piece,))
     op: Any = None
-    backend.run(Request(op, n, 0, 1, 4, {"in": data}), plan, memoryview(result).cast("B"))
+    backend.run(Request(op, n, 0, 1, 4, {"in": data}), plan, result.data.cast("B"))
     return result
 
 

@@ -38,6 +38,8 @@ class Bench:
         self.driver = ctypes.CDLL(library)  # from here on the bindings find it as libcuda.so.1
         self.driver.simulated_used.restype = ctypes.c_uint64
         self.driver.simulated_calls.restype = ctypes.c_uint64
+        self.idle = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda job: None)
+        self.driver.simulate_kernel(b"hold", self.idle, ctypes.c_uint64(8))
         self.cache = cache
         self.host = CpuBackend(cache=Cache(cache), threads=1)
         for unit in OP.units(Traits("cuda", "sm_90", 4, 1 << 30)):
@@ -215,7 +217,7 @@ def measure(bench: Bench) -> None:
     requests = [batch.request for batch in batches]
     samples = backend.measure(requests, plan, results, repeats=5, warmup=2, back_to_back=4)
     assert samples == [0.125] * 5
-    assert bench.calls("cuLaunchKernel") == 7 * 4
+    assert bench.calls("cuLaunchKernel") == 7 * (4 + 1)  # and the one that holds the stream
     for batch in batches:
         batch.check()
     assert bench.used() == 0
