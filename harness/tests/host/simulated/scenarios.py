@@ -20,6 +20,7 @@ import numpy as np
 
 from limbd.ops import by_name
 from limbd.ops.base import Call, LaunchPlan, Request, Traits
+from limbd.ops.split import LANES
 from limbd.ops.status import LimbdError, Status
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.cpu import CpuBackend
@@ -102,7 +103,7 @@ def pieces(bench: Bench) -> None:
     budget = 256 << 10
     backend, batch = bench.backend(memory=budget), Batch(20_000, 1)
     plan = batch.plan(backend)
-    assert plan.lanes == 3 and len(plan.pieces) > 6
+    assert plan.lanes == LANES and len(plan.pieces) > 6
     outcome = backend.run(batch.request, plan, memoryview(batch.result))
     batch.check()
     assert 0 < backend.peak_memory(reset=True) <= budget
@@ -114,7 +115,7 @@ def pieces(bench: Bench) -> None:
 
 def many_pieces(bench: Bench) -> None:
     """More pieces than may be enqueued at once: events are reused, times still add up."""
-    backend, batch = bench.backend(memory=3 * 96 * 10), Batch(3000, 2)
+    backend, batch = bench.backend(memory=LANES * 96 * 10), Batch(3000, 2)
     plan = batch.plan(backend)
     assert len(plan.pieces) > 300
     outcome = backend.run(batch.request, plan, memoryview(batch.result))
