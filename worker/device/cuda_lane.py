@@ -1,4 +1,4 @@
-"""A lane on a device: a stream, one block of memory that holds the plan's buffers, and what is enqueued on them."""
+"""A lane on a device: a stream, the memory of the plan's buffers, and what is enqueued on them."""
 
 from __future__ import annotations
 
@@ -38,33 +38,41 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Lane:
-    """block: the address of its memory, `addresses` those of the buffers in it, which `buffers` describes."""
+    """blocks: the addresses of its allocations, `addresses` those of the buffers in them, which `buffers` describes."""
 
     context: CudaContext
     stream: Any
-    block: int
+    blocks: tuple[int, ...]
     buffers: Mapping[str, Buffer]
     addresses: Mapping[str, int]
 
     @classmethod
-    def create(cls, context: CudaContext, buffers: Sequence[Buffer]) -> Lane:
-        """Raises CudaError with code OUT_OF_MEMORY; nothing is held then."""
-        offsets, size = layout(buffers)
+    def create(cls, context: CudaContext, buffers: Sequence[Buffer], *, separate: bool = False) -> Lane:
+        """separate: an allocation of its own and of its exact size for each buffer, so that a memory checker sees where
+        it ends; else one block for all. Raises CudaError with code OUT_OF_MEMORY; nothing is held then."""
+        groups = [(buffer,) for buffer in buffers] if separate else [buffers]
         stream = context.take_stream()
+        blocks: list[int] = []
+        addresses: dict[str, int] = {}
         try:
-            block = context.allocate(size, stream)
+            for group in groups:
+                offsets, size = layout(group)
+                blocks.append(context.allocate(group[0].nbytes if separate else size, stream))
+                addresses |= {name: blocks[-1] + offset for name, offset in offsets.items()}
         except BaseException:
+            for block in blocks:
+                context.free(block, stream)
             context.give_stream(stream)
             raise
-        addresses = {name: block + offset for name, offset in offsets.items()}
-        return cls(context, stream, block, {b.name: b for b in buffers}, addresses)
+        return cls(context, stream, tuple(blocks), {b.name: b for b in buffers}, addresses)
 
     def on(self, stream: Any) -> Lane:
         """The same memory on another stream."""
         return replace(self, stream=stream)
 
     def release(self) -> None:
-        self.context.free(self.block, self.stream)
+        for block in self.blocks:
+            self.context.free(block, self.stream)
         self.context.give_stream(self.stream)
 
     def wait(self) -> None:
