@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from limbd.ops.base import Piece
 from limbd.worker.device.cuda_context import CudaContext
-from limbd.worker.device.cuda_lane import Lane, Prepared
+from limbd.worker.device.cuda_lane import Bytes, Lane, Prepared
 from limbd.worker.device.cuda_modules import CudaModules
 
 HOLD = ("bench/hold.cu", "hold")
@@ -54,6 +55,27 @@ def sample_launches(
         samples.append(context.call("cuEventElapsedTime", begin, end) / rounds)
     context.give_events((begin, end))
     return samples[warmup:]
+
+
+def sample_copies(
+    context: CudaContext, lanes: tuple[Lane, Lane], piece: Piece, arrays: Mapping[str, Bytes], *, repeats: int
+) -> list[float]:
+    """Milliseconds that the piece's copies take by themselves, both directions at once, by the host's clock: copies in
+    on the first lane's stream, copies out on the second's, of that lane's poisoned memory."""
+    into, out = lanes
+    samples = []
+    for _ in range(repeats):
+        out.poison()
+        out.wait()
+        begin = time.perf_counter()
+        for copy in piece.copies_in:
+            into.copy_in(copy, arrays)
+        for copy in piece.copies_out:
+            out.copy_out(copy, arrays)
+        into.wait()
+        out.wait()
+        samples.append((time.perf_counter() - begin) * 1e3)
+    return samples
 
 
 def _prepare_hold(modules: CudaModules, launches: int) -> Prepared:
