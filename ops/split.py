@@ -14,7 +14,8 @@ LANES = 8
 # Below this a piece's fixed costs (two copies, a launch) are no longer small against its copies at about 55 GB/s.
 PIECE_BYTES = 8 << 20
 
-# The last piece is alone on the device when its copy in has ended; so the batch ends with smaller ones, halved this often.
+# Nothing can leave before the first piece has come in and run, and nothing comes in while the last one runs and leaves:
+# so a batch begins and ends with smaller pieces, halved this often.
 TAPER = 3
 
 # Pieces start at multiples of this, so that every piece but the last fills whole blocks.
@@ -66,16 +67,30 @@ def piece_size(n: int, element_bytes: int, traits: Traits) -> tuple[int, int]:
 
 
 def _ranges(n: int, size: int) -> Iterator[tuple[int, int]]:
-    """(start, count) of each piece, none above size: equal ones, the last of them cut into a half, a quarter, ..."""
+    """(start, count) of each piece, none above size: equal ones, the first and the last of them cut into halves."""
+    counts = _equal(n, size)
+    if len(counts) > 1 and size > PIECE_ALIGN << TAPER:
+        counts = [*reversed(_halves(counts[0])), *counts[1:-1], *_halves(counts[-1])]
+    start = 0
+    for count in counts:
+        yield start, count
+        start += count
+
+
+def _equal(n: int, size: int) -> list[int]:
+    """As few pieces as possible of about the same size, each but the last one a multiple of PIECE_ALIGN if it is larger."""
     equal = -(-n // -(-n // size))
     if size > PIECE_ALIGN:
         equal = min(size, -(-equal // PIECE_ALIGN) * PIECE_ALIGN)
-    start, halvings = 0, TAPER if n > size > PIECE_ALIGN << TAPER else 0
-    while start < n:
-        count = min(equal, n - start)
-        if halvings and n - start <= equal:
-            halvings -= 1
-            count = -(-count // (2 * PIECE_ALIGN)) * PIECE_ALIGN
-        count = min(count, n - start)
-        yield start, count
-        start += count
+    return [min(equal, n - start) for start in range(0, n, equal)]
+
+
+def _halves(count: int) -> list[int]:
+    """A piece as a half, a quarter, ... and what is left."""
+    parts: list[int] = []
+    for _ in range(TAPER):
+        half = -(-count // (2 * PIECE_ALIGN)) * PIECE_ALIGN
+        if half < count:
+            parts.append(half)
+            count -= half
+    return [*parts, count]

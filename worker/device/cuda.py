@@ -1,8 +1,8 @@
 """The CUDA backend: carries out plans on one device.
 
-Each lane of a plan is a stream with one block of device memory; its pieces are enqueued in turn, so that one piece's
-copies overlap another's kernels, and each batch has streams of its own, so that batches overlap too. All memory comes
-from one pool, and batches in flight never need more than the budget together.
+The pieces of a plan are enqueued in turn on its lanes (cuda_lane.py), so that one piece's copies overlap another's
+kernels, and each batch has streams of its own, so that batches overlap too. All memory comes from one pool, and batches
+in flight never need more than the budget together.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from limbd.worker.device.base import BackendInfo, Outcome
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.cuda_calls import OUT_OF_MEMORY, CudaError
 from limbd.worker.device.cuda_context import CudaContext
-from limbd.worker.device.cuda_lane import Bytes, Lane, create_lanes, host_arrays
+from limbd.worker.device.cuda_lane import Bytes, Lane, Marks, create_lanes, host_arrays
 from limbd.worker.device.cuda_measure import sample_copies, sample_launches
 from limbd.worker.device.cuda_modules import CudaModules
 from limbd.worker.device.nvrtc import Nvrtc, choose_target
@@ -34,12 +34,10 @@ PLAN_SHARE = (63, 64)
 DEFAULT_SHARE = (9, 10)
 
 # Pieces of one batch that may be enqueued and not yet done: bounds the events that a batch holds.
+# It is above the lanes of any plan: a lane's piece is harvested only when the lane has had another.
 PIECES_IN_FLIGHT = 64
 
 POISON_VARIABLE = "LIMBD_POISON"
-
-# Events around a piece: before the copies in, after them, after the kernels, after the copies out.
-Marks = tuple[Any, Any, Any, Any]
 
 
 @dataclass(eq=False)
@@ -278,27 +276,25 @@ class CudaBackend:
         for i, piece in enumerate(plan.pieces):
             if len(ticket.marks) == PIECES_IN_FLIGHT:
                 self._harvest(ticket)
-            self._enqueue_piece(ticket, piece, ticket.lanes[i % plan.lanes])
+            # The piece that had this lane before is in flight still, or done and its marks harvested.
+            busy = len(ticket.marks) >= plan.lanes
+            self._enqueue_piece(
+                ticket, piece, ticket.lanes[i % plan.lanes], ticket.marks[-plan.lanes][-1] if busy else None
+            )
 
-    def _enqueue_piece(self, ticket: CudaTicket, piece: Piece, lane: Lane) -> None:
+    def _enqueue_piece(self, ticket: CudaTicket, piece: Piece, lane: Lane, after: Any | None) -> None:
         take = self._context.take_event
-        begin, copied, computed, end = marks = (take(), take(), take(), take())
+        marks = (take(), take(), take(), take())
         if self._poison:
-            lane.poison()
-        lane.record(begin)
-        for copy in piece.copies_in:
-            lane.copy_in(copy, ticket.arrays)
-        lane.record(copied)
-        self._launch_all(piece, lane)
-        lane.record(computed)
-        for copy in piece.copies_out:
-            lane.copy_out(copy, ticket.arrays)
-        lane.record(end)
+            self._poison_lane(lane, after)
+        prepared = [lane.prepare(launch, self._modules.function(launch)) for launch in piece.launches]
+        lane.run(piece, marks, after, ticket.arrays, prepared)
         ticket.marks.append(marks)
 
-    def _launch_all(self, piece: Piece, lane: Lane) -> None:
-        for launch in piece.launches:
-            lane.launch(launch, self._modules.function(launch))
+    def _poison_lane(self, lane: Lane, after: Any | None) -> None:
+        if after is not None:
+            self._context.call("cuStreamWaitEvent", lane.into, after, 0)
+        lane.poison()
 
     def _settle(self, ticket: CudaTicket) -> None:
         with ticket.lock:
