@@ -7,16 +7,14 @@ from collections.abc import Callable, Iterator
 from limbd.ops.base import Buffer, Launch, LaunchPlan, Piece, Request, Traits, Transfer
 from limbd.ops.status import ServiceError, Status
 
-# Both copy engines and the compute units are busy at once: one piece going in, one running, one going out. Lanes beyond
-# these three let the small pieces at the end begin before the large ones ahead of them have left.
-LANES = 8
+# Both copy engines and the compute units are busy at once: one piece going in, one running, one going out. A fourth lane
+# takes up the slack where the three take equally long.
+LANES = 4
 
-# Below this a piece's fixed costs (two copies, a launch) are no longer small against its copies at about 55 GB/s.
-PIECE_BYTES = 8 << 20
-
-# Nothing can leave before the first piece has come in and run, and nothing comes in while the last one runs and leaves:
-# so a batch begins and ends with smaller pieces, halved this often.
-TAPER = 3
+# Nothing leaves before the first piece has come in and run, and nothing comes in while the last one runs and leaves, so
+# pieces should be small; but each costs about 25 us of calls and of gaps between copies. At about 55 GB/s this is 70 to
+# 80 us of copying. Pieces of unequal size at the ends were tried and cost more than they saved.
+PIECE_BYTES = 6 << 20
 
 # Pieces start at multiples of this, so that every piece but the last fills whole blocks.
 PIECE_ALIGN = 1024
@@ -67,30 +65,9 @@ def piece_size(n: int, element_bytes: int, traits: Traits) -> tuple[int, int]:
 
 
 def _ranges(n: int, size: int) -> Iterator[tuple[int, int]]:
-    """(start, count) of each piece, none above size: equal ones, the first and the last of them cut into halves."""
-    counts = _equal(n, size)
-    if len(counts) > 1 and size > PIECE_ALIGN << TAPER:
-        counts = [*reversed(_halves(counts[0])), *counts[1:-1], *_halves(counts[-1])]
-    start = 0
-    for count in counts:
-        yield start, count
-        start += count
-
-
-def _equal(n: int, size: int) -> list[int]:
-    """As few pieces as possible of about the same size, each but the last one a multiple of PIECE_ALIGN if it is larger."""
+    """(start, count) of each piece: as few as possible, of about the same size, and none above `size`."""
     equal = -(-n // -(-n // size))
     if size > PIECE_ALIGN:
         equal = min(size, -(-equal // PIECE_ALIGN) * PIECE_ALIGN)
-    return [min(equal, n - start) for start in range(0, n, equal)]
-
-
-def _halves(count: int) -> list[int]:
-    """A piece as a half, a quarter, ... and what is left."""
-    parts: list[int] = []
-    for _ in range(TAPER):
-        half = -(-count // (2 * PIECE_ALIGN)) * PIECE_ALIGN
-        if half < count:
-            parts.append(half)
-            count -= half
-    return [*parts, count]
+    for start in range(0, n, equal):
+        yield start, min(equal, n - start)
