@@ -1,8 +1,8 @@
 """The CUDA backend: carries out plans on one device.
 
-Each lane of a plan is a stream with one block of device memory; its pieces are enqueued in turn, so that one piece's
-copies overlap another's kernels, and each batch has streams of its own, so that batches overlap too. All memory comes
-from one pool, and batches in flight never need more than the budget together.
+The pieces of a plan are enqueued in turn on its lanes (cuda_lane.py), so that one piece's copies overlap another's
+kernels, and each batch has streams of its own, so that batches overlap too. All memory comes from one pool, and batches
+in flight never need more than the budget together.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from limbd.worker.device.base import BackendInfo, Outcome
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.cuda_calls import OUT_OF_MEMORY, CudaError
 from limbd.worker.device.cuda_context import CudaContext
-from limbd.worker.device.cuda_lane import Bytes, Lane, host_arrays
+from limbd.worker.device.cuda_lane import Bytes, Lane, Marks, create_lanes, host_arrays
+from limbd.worker.device.cuda_measure import sample_copies, sample_launches
 from limbd.worker.device.cuda_modules import CudaModules
 from limbd.worker.device.nvrtc import Nvrtc, choose_target
 
@@ -33,25 +34,26 @@ PLAN_SHARE = (63, 64)
 DEFAULT_SHARE = (9, 10)
 
 # Pieces of one batch that may be enqueued and not yet done: bounds the events that a batch holds.
+# It is above the lanes of any plan: a lane's piece is harvested only when the lane has had another.
 PIECES_IN_FLIGHT = 64
 
 POISON_VARIABLE = "LIMBD_POISON"
 
-# Events around a piece: before the copies in, after them, after the kernels, after the copies out.
-Marks = tuple[Any, Any, Any, Any]
-
 
 @dataclass(eq=False)
 class CudaTicket:
-    """A batch in flight. lock: held by whoever enqueues or settles it. arrays: the host memory that its copies use."""
+    """A batch in flight. lock: held by whoever enqueues or settles it. arrays: the host memory that its copies use.
+    began: the event at its beginning."""
 
     nbytes: int = 0
     lanes: list[Lane] = field(default_factory=list)
     marks: list[Marks] = field(default_factory=list)
     arrays: dict[str, Bytes] = field(default_factory=dict)
+    began: Any = None
     kernel_ms: float = 0.0
     h2d_ms: float = 0.0
     d2h_ms: float = 0.0
+    span_ms: float = 0.0
     launches: int = 0
     settled: bool = False
     error: LimbdError | None = None
@@ -69,10 +71,11 @@ class CudaBackend:
         cache: Cache | None = None,
         poison: bool | None = None,
         verify: bool = False,
+        separate: bool = False,
         sources: Sources | None = None,
     ) -> None:
         """memory: the budget in bytes. poison: fill outputs and scratch before each piece (default: $LIMBD_POISON is 1).
-        verify: compile the kernels' range checks in. Kernels are compiled and loaded at their first use.
+        verify: compile the kernels' range checks in. separate: an allocation for each buffer (for memory checkers). Kernels are compiled and loaded at their first use.
 
         Raises ServiceError(NO_DEVICE) with the reason, or what the driver says of the device.
         """
@@ -84,6 +87,7 @@ class CudaBackend:
         self.cache = cache or Cache()
         self._budget = memory or self._device.memory * DEFAULT_SHARE[0] // DEFAULT_SHARE[1]
         self._poison = os.environ.get(POISON_VARIABLE) == "1" if poison is None else poison
+        self._separate = separate
         self._context = CudaContext(index, self._budget)
         self._modules = CudaModules(self._context, self._nvrtc, target, self.cache, sources or Sources(), verify=verify)
         self._admission = threading.Lock()  # held while memory is found for a batch
@@ -142,7 +146,7 @@ class CudaBackend:
             self._settle(ticket)
         if ticket.error is not None:
             raise ticket.error
-        return Outcome(ticket.kernel_ms, ticket.h2d_ms, ticket.d2h_ms, ticket.launches)
+        return Outcome(ticket.kernel_ms, ticket.h2d_ms, ticket.d2h_ms, ticket.launches, span_ms=ticket.span_ms)
 
     def peak_memory(self, *, reset: bool = False) -> int:
         """The most device memory, in bytes, that batches held at once since the last reset."""
@@ -176,9 +180,9 @@ class CudaBackend:
         """Milliseconds that a one-piece plan's launches take by the device's own clock: one raw sample a repeat.
 
         Inputs are copied in once. Round k of launches works on input set k mod len(requests); one plan serves them all.
-        A sample is the time between two events around `back_to_back` rounds, divided by their number. All outputs are
-        poisoned before every sample; after the last, every set that was reached since then has its result copied to
-        its entry of `results`, and the others hold poison: check at least the last one.
+        A sample is the time between two events around `back_to_back` rounds, divided by their number. Outputs are
+        poisoned before the first launch; after the last, each set's result is copied to its entry of `results`, for
+        checking (a set that no round reached holds poison).
         """
         if len(plan.pieces) != 1 or not requests or len(results) != len(requests):
             raise ServiceError(Status.INTERNAL, "measure: one piece, and one result for each request")
@@ -191,37 +195,34 @@ class CudaBackend:
             for ticket in tickets:
                 self._admit(ticket, alone, budget=None)
                 admitted.append(ticket)
-            return self._measure(tickets, plan.pieces[0], repeats, warmup, back_to_back)
+            return self._measure(tickets, plan.pieces[0], repeats=repeats, warmup=warmup, rounds=back_to_back)
         finally:
             for ticket in admitted:
                 self._settle(ticket)
 
-    def _measure(
-        self, tickets: Sequence[CudaTicket], piece: Piece, repeats: int, warmup: int, rounds: int
-    ) -> list[float]:
-        stream = tickets[0].lanes[0].stream
-        for ticket in tickets:
+    def _measure(self, tickets: Sequence[CudaTicket], piece: Piece, **counts: int) -> list[float]:
+        lanes = [ticket.lanes[0] for ticket in tickets]
+        for ticket, lane in zip(tickets, lanes, strict=True):
             for copy in piece.copies_in:
-                ticket.lanes[0].copy_in(copy, ticket.arrays)
-            ticket.lanes[0].wait()
-        lanes = [ticket.lanes[0].on(stream) for ticket in tickets]
-        begin, end = self._context.take_event(), self._context.take_event()
-        samples = []
-        for sample in range(warmup + repeats):
-            for lane in lanes:
-                lane.poison()
-            lanes[0].record(begin)
-            for k in range(sample * rounds, (sample + 1) * rounds):
-                self._launch_all(piece, lanes[k % len(lanes)])
-            lanes[0].record(end)
-            self._context.call("cuEventSynchronize", end)
-            samples.append(self._context.call("cuEventElapsedTime", begin, end) / rounds)
+                lane.copy_in(copy, ticket.arrays)
+            lane.wait()
+        samples = sample_launches(self._context, self._modules, lanes, piece, **counts)
         for ticket, lane in zip(tickets, lanes, strict=True):
             for copy in piece.copies_out:
                 lane.copy_out(copy, ticket.arrays)
-        lanes[0].wait()
-        self._context.give_events((begin, end))
-        return samples[warmup:]
+            lane.wait()
+        return samples
+
+    def measure_copies(self, request: Request, plan: LaunchPlan, result: memoryview, *, repeats: int) -> list[float]:
+        """Milliseconds of a one-piece plan's copies alone, in and out at the same time. `result` holds poison then."""
+        self._context.bind()
+        ticket = CudaTicket(arrays=host_arrays(request, result))
+        self._admit(ticket, LaunchPlan(plan.buffers, 2, plan.pieces), budget=None)
+        try:
+            into, out = ticket.lanes
+            return sample_copies(self._context, (into, out), plan.pieces[0], ticket.arrays, repeats=repeats)
+        finally:
+            self._settle(ticket)
 
     # --- admission ---
 
@@ -263,16 +264,7 @@ class CudaBackend:
             raise ServiceError(Status.OUT_OF_DEVICE_MEMORY, message, hint="lower --device-memory") from error
 
     def _try_lanes(self, plan: LaunchPlan) -> list[Lane]:
-        lanes: list[Lane] = []
-        try:
-            for _ in range(plan.lanes):
-                lanes.append(Lane.create(self._context, plan.buffers))
-        except CudaError as error:
-            if error.code == OUT_OF_MEMORY:
-                for lane in lanes:
-                    lane.release()
-            raise
-        return lanes
+        return create_lanes(self._context, plan, separate=self._separate)
 
     def _flying(self) -> tuple[CudaTicket, ...]:
         with self._state:
@@ -284,27 +276,25 @@ class CudaBackend:
         for i, piece in enumerate(plan.pieces):
             if len(ticket.marks) == PIECES_IN_FLIGHT:
                 self._harvest(ticket)
-            self._enqueue_piece(ticket, piece, ticket.lanes[i % plan.lanes])
+            # The piece that had this lane before is in flight still, or done and its marks harvested.
+            busy = len(ticket.marks) >= plan.lanes
+            self._enqueue_piece(
+                ticket, piece, ticket.lanes[i % plan.lanes], ticket.marks[-plan.lanes][-1] if busy else None
+            )
 
-    def _enqueue_piece(self, ticket: CudaTicket, piece: Piece, lane: Lane) -> None:
+    def _enqueue_piece(self, ticket: CudaTicket, piece: Piece, lane: Lane, after: Any | None) -> None:
         take = self._context.take_event
-        begin, copied, computed, end = marks = (take(), take(), take(), take())
+        marks = (take(), take(), take(), take())
         if self._poison:
-            lane.poison()
-        lane.record(begin)
-        for copy in piece.copies_in:
-            lane.copy_in(copy, ticket.arrays)
-        lane.record(copied)
-        self._launch_all(piece, lane)
-        lane.record(computed)
-        for copy in piece.copies_out:
-            lane.copy_out(copy, ticket.arrays)
-        lane.record(end)
+            self._poison_lane(lane, after)
+        prepared = [lane.prepare(launch, self._modules.function(launch)) for launch in piece.launches]
+        lane.run(piece, marks, after, ticket.arrays, prepared)
         ticket.marks.append(marks)
 
-    def _launch_all(self, piece: Piece, lane: Lane) -> None:
-        for launch in piece.launches:
-            lane.launch(launch, self._modules.function(launch))
+    def _poison_lane(self, lane: Lane, after: Any | None) -> None:
+        if after is not None:
+            self._context.call("cuStreamWaitEvent", lane.into, after, 0)
+        lane.poison()
 
     def _settle(self, ticket: CudaTicket) -> None:
         with ticket.lock:
@@ -322,10 +312,12 @@ class CudaBackend:
                 lane.release()
         except LimbdError as error:
             ticket.error = ticket.error or error
+        if ticket.began is not None:
+            self._context.give_events((ticket.began,))
         with self._state:
             self._in_flight.remove(ticket)
             self._in_use -= ticket.nbytes
-        ticket.lanes, ticket.marks, ticket.arrays = [], [], {}
+        ticket.lanes, ticket.marks, ticket.arrays, ticket.began = [], [], {}, None
         ticket.settled = True
 
     def _harvest(self, ticket: CudaTicket) -> None:
@@ -336,7 +328,10 @@ class CudaBackend:
         ticket.h2d_ms += call("cuEventElapsedTime", begin, copied)
         ticket.kernel_ms += call("cuEventElapsedTime", copied, computed)
         ticket.d2h_ms += call("cuEventElapsedTime", computed, end)
-        self._context.give_events(marks)
+        if ticket.began is None:
+            ticket.began = begin
+        ticket.span_ms = max(ticket.span_ms, call("cuEventElapsedTime", ticket.began, end))
+        self._context.give_events(mark for mark in marks if mark is not ticket.began)
 
 
 def _device(index: int) -> driver.Device:

@@ -1,4 +1,4 @@
-"""A lane on a device: a stream, one block of memory that holds the plan's buffers, and what is enqueued on them."""
+"""A lane on a device: a stream, the memory of the plan's buffers, and what is enqueued on them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from limbd.ops.base import Buffer, Launch, Request, Transfer
+from limbd.ops.base import Buffer, Launch, LaunchPlan, Piece, Request, Transfer
 from limbd.ops.status import ServiceError, Status
 from limbd.worker.device.cuda_context import CudaContext
 
@@ -23,64 +23,101 @@ POISON_WORD = 0xA5A5A5A5
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """A kernel with its grid, block and shared bytes, and its one parameter."""
+
+    function: Any
+    shape: tuple[int, int, int, int, int, int, int]
+    parameter: Any
+
+    def enqueue(self, context: CudaContext, stream: Any) -> None:
+        # The driver copies the parameter before it returns: the array of pointers has to live only until then.
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self.parameter))
+        context.call("cuLaunchKernel", self.function, *self.shape, stream, ctypes.addressof(pointers), 0)
+
+
+# Events around a piece: before the copies in, after them, after the kernels, after the copies out.
+Marks = tuple[Any, Any, Any, Any]
+
+
+@dataclass(frozen=True)
 class Lane:
-    """block: the address of its memory, `addresses` those of the buffers in it, which `buffers` describes."""
+    """One set of a plan's buffers, and the streams that work on it.
+
+    The lanes of a plan share the streams of the copies, one a direction: copies on streams of their own would run at the
+    same time, each at a fraction of the link's rate, and all of them would end late. stream: of the kernels. owned,
+    blocks: streams and allocations that this lane gives back. addresses: where the buffers are. A plan of one lane has
+    one stream for everything.
+    """
 
     context: CudaContext
     stream: Any
-    block: int
+    into: Any
+    out: Any
+    owned: tuple[Any, ...]
+    blocks: tuple[int, ...]
     buffers: Mapping[str, Buffer]
     addresses: Mapping[str, int]
 
-    @classmethod
-    def create(cls, context: CudaContext, buffers: Sequence[Buffer]) -> Lane:
-        """Raises CudaError with code OUT_OF_MEMORY; nothing is held then."""
-        offsets, size = layout(buffers)
-        stream = context.take_stream()
-        try:
-            block = context.allocate(size, stream)
-        except BaseException:
-            context.give_stream(stream)
-            raise
-        addresses = {name: block + offset for name, offset in offsets.items()}
-        return cls(context, stream, block, {b.name: b for b in buffers}, addresses)
-
     def on(self, stream: Any) -> Lane:
         """The same memory on another stream."""
-        return replace(self, stream=stream)
+        return replace(self, stream=stream, into=stream, out=stream)
 
     def release(self) -> None:
-        self.context.free(self.block, self.stream)
-        self.context.give_stream(self.stream)
+        """Gives back what it owns; every lane of the plan has ended."""
+        for block in self.blocks:
+            self.context.free(block, self.stream)
+        for stream in self.owned:
+            self.context.give_stream(stream)
 
     def wait(self) -> None:
-        self.context.call("cuStreamSynchronize", self.stream)
+        for stream in {int(stream): stream for stream in (self.into, self.stream, self.out)}.values():
+            self.context.call("cuStreamSynchronize", stream)
 
-    def record(self, event: Any) -> None:
-        self.context.call("cuEventRecord", event, self.stream)
+    def run(
+        self, piece: Piece, marks: Marks, after: Any | None, arrays: Mapping[str, Bytes], prepared: Sequence[Prepared]
+    ) -> None:
+        """Enqueues a piece and records its marks. after: the end mark of the piece that had these buffers before."""
+        call = self.context.call
+        if after is not None and self.out is not self.into:
+            call("cuStreamWaitEvent", self.into, after, 0)
+        call("cuEventRecord", marks[0], self.into)
+        for copy in piece.copies_in:
+            self.copy_in(copy, arrays)
+        self._hand_over(marks[1], self.into, self.stream)
+        for launch in prepared:
+            launch.enqueue(self.context, self.stream)
+        self._hand_over(marks[2], self.stream, self.out)
+        for copy in piece.copies_out:
+            self.copy_out(copy, arrays)
+        call("cuEventRecord", marks[3], self.out)
 
     def copy_in(self, copy: Transfer, arrays: Mapping[str, Bytes]) -> None:
         host = self._host_address(copy, arrays)
-        self.context.call("cuMemcpyHtoDAsync", self.addresses[copy.buffer], host, copy.nbytes, self.stream)
+        self.context.call("cuMemcpyHtoDAsync", self.addresses[copy.buffer], host, copy.nbytes, self.into)
 
     def copy_out(self, copy: Transfer, arrays: Mapping[str, Bytes]) -> None:
         host = self._host_address(copy, arrays)
-        self.context.call("cuMemcpyDtoHAsync", host, self.addresses[copy.buffer], copy.nbytes, self.stream)
+        self.context.call("cuMemcpyDtoHAsync", host, self.addresses[copy.buffer], copy.nbytes, self.out)
 
-    def launch(self, launch: Launch, function: Any) -> None:
+    def prepare(self, launch: Launch, function: Any) -> Prepared:
+        """The launch with its struct packed for this lane's buffers."""
         packed = launch.kernel.struct.pack(launch.values, self.addresses)
-        # The driver copies the struct before it returns: both objects have to live only until then.
-        struct = ctypes.create_string_buffer(packed, len(packed))
-        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(struct))
         shape = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
-        self.context.call("cuLaunchKernel", function, *shape, self.stream, ctypes.addressof(pointers), 0)
+        return Prepared(function, shape, ctypes.create_string_buffer(packed, len(packed)))
 
     def poison(self) -> None:
         """Fills what kernels write, so that bytes which no kernel wrote show. The layout leaves room for whole words."""
         for buffer in self.buffers.values():
             if buffer.role != "in" and buffer.nbytes:
                 words = -(-buffer.nbytes // 4)
-                self.context.call("cuMemsetD32Async", self.addresses[buffer.name], POISON_WORD, words, self.stream)
+                self.context.call("cuMemsetD32Async", self.addresses[buffer.name], POISON_WORD, words, self.into)
+
+    def _hand_over(self, mark: Any, done: Any, following: Any) -> None:
+        """Records the mark behind what is enqueued on one stream, and makes the following one wait for it."""
+        self.context.call("cuEventRecord", mark, done)
+        if following is not done:
+            self.context.call("cuStreamWaitEvent", following, mark, 0)
 
     def _host_address(self, copy: Transfer, arrays: Mapping[str, Bytes]) -> int:
         """Raises ServiceError(INTERNAL) if the plan reaches beyond an array or a buffer."""
@@ -89,6 +126,70 @@ class Lane:
         if copy.offset < 0 or beyond:
             raise ServiceError(Status.INTERNAL, f"plan: {copy} is out of range of its array or buffer")
         return int(array.__array_interface__["data"][0]) + copy.offset
+
+
+def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> list[Lane]:
+    """The plan's lanes. One block holds the buffers of all of them: an allocation costs as much as a launch.
+
+    separate: an allocation of its own and of its exact size for each buffer instead, so that a memory checker sees where
+    it ends. Raises CudaError with code OUT_OF_MEMORY; nothing is held then.
+    """
+    offsets, size = layout(plan.buffers)
+    streams = [context.take_stream() for _ in range(plan.lanes + (2 if plan.lanes > 1 else 0))]
+    into, out = streams[-2:] if plan.lanes > 1 else (streams[0], streams[0])
+    blocks: list[int] = []
+    try:
+        if separate:
+            blocks = _allocate_each(context, plan, streams[0])
+            starts = dict(zip(((i, b.name) for i in range(plan.lanes) for b in plan.buffers), blocks, strict=True))
+        else:
+            blocks.append(context.allocate(size * plan.lanes, streams[0]))
+            starts = {(i, name): blocks[0] + i * size + at for i in range(plan.lanes) for name, at in offsets.items()}
+        # Everything in a plan begins with a copy in, or waits for one.
+        _order_after(context, streams[0], into)
+    except BaseException:
+        for block in blocks:
+            context.free(block, streams[0])
+        for stream in streams:
+            context.give_stream(stream)
+        raise
+    buffers = {b.name: b for b in plan.buffers}
+    first = {"owned": tuple(streams), "blocks": tuple(blocks)}
+    return [
+        Lane(
+            context=context,
+            stream=streams[i],
+            into=into,
+            out=out,
+            buffers=buffers,
+            addresses={name: starts[i, name] for name in buffers},
+            **(first if i == 0 else {"owned": (), "blocks": ()}),
+        )
+        for i in range(plan.lanes)
+    ]
+
+
+def _allocate_each(context: CudaContext, plan: LaunchPlan, stream: Any) -> list[int]:
+    """One allocation for each buffer of each lane, or none."""
+    blocks: list[int] = []
+    try:
+        for _ in range(plan.lanes):
+            for buffer in plan.buffers:
+                blocks.append(context.allocate(buffer.nbytes, stream))
+    except BaseException:
+        for block in blocks:
+            context.free(block, stream)
+        raise
+    return blocks
+
+
+def _order_after(context: CudaContext, first: Any, following: Any) -> None:
+    """Makes a stream wait for what another has enqueued: memory is usable in the order of its stream."""
+    if following is not first:
+        event = context.take_event()
+        context.call("cuEventRecord", event, first)
+        context.call("cuStreamWaitEvent", following, event, 0)
+        context.give_events((event,))
 
 
 def layout(buffers: Sequence[Buffer]) -> tuple[dict[str, int], int]:

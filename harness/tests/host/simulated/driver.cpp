@@ -133,6 +133,7 @@ API int cuEventCreate(void** event, unsigned) {
 }
 API int cuEventDestroy_v2(void* event) { return std::free(event), 0; }
 API int cuEventRecord(void*, void*) { return begin("cuEventRecord"); }
+API int cuStreamWaitEvent(void*, void*, unsigned) { return begin("cuStreamWaitEvent"); }
 API int cuEventSynchronize(void*) { return begin("cuEventSynchronize"); }
 API int cuEventElapsedTime(float* ms, void*, void*) { return *ms = 0.5f, begin("cuEventElapsedTime"); }
 API int cuEventElapsedTime_v2(float* ms, void*, void*) { return *ms = 0.5f, begin("cuEventElapsedTime"); }
