@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 
 from limbd.ops.base import LIMB_BYTES, Kernel, Launch, Member, Request, Struct, Traits, Unit
 from limbd.ops.constants import LIMB_BITS, barrett_any, montgomery
@@ -13,7 +14,15 @@ from limbd.ops.modular import ModularOp
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.layout import PLAIN_LIMBS
 from limbd.ops.reference.mod_inv_batch import mod_inv_batch
+from limbd.ops.reference.warp_inverse import table_bytes
 from limbd.ops.tuning import BatchRow, Storage, batch_tuning
+
+
+# Threads of a multiprocessor at which elements above 256 bits, and even moduli, do without spills.
+WIDE_THREADS = 384
+EVEN_THREADS = 512
+
+TABLE_WORD = 4
 
 
 class Product(IntEnum):
@@ -34,11 +43,13 @@ def product_of(modulus: int) -> Product:
 def unit(product: Product, words: int, row: BatchRow) -> Unit:
     """The unit for elements, and moduli, of up to `words` limbs (an even number)."""
     count = limbs30(words)
+    steps = lookup_steps(product, words, row)
+    modulus, n0inv = Member("modulus", "limbs", words), Member("n0inv", "u32")
     odd = (Member("modulus30", "limbs", count), Member("negated_inverse4", "u32"))
-    modulus = Member("modulus", "limbs", words)
+    by_warp = (modulus, n0inv) if steps else ()
     own: dict[Product, tuple[Member, ...]] = {
-        Product.MONTGOMERY: (modulus, Member("one", "limbs", words), Member("n0inv", "u32"), *odd),
-        Product.FOLD: (Member("complement", "limbs", 2), *odd),
+        Product.MONTGOMERY: (modulus, n0inv, Member("one", "limbs", words), *odd),
+        Product.FOLD: (*by_warp, Member("complement", "limbs", 2), *odd),
         Product.EVEN: (
             modulus,
             Member("normalised", "limbs", words),
@@ -53,11 +64,32 @@ def unit(product: Product, words: int, row: BatchRow) -> Unit:
         ("LIMBS30", count),
         ("PRODUCT", int(product)),
         ("STORAGE", int(row.storage)),
-        ("HELD", row.elements if row.storage == Storage.REGISTERS else 0),
+        ("HELD", row.elements if row.storage == Storage.REGISTERS else 1),
         ("THREADS", row.block),
-        ("RESIDENT", row.resident),
+        ("RESIDENT", resident(product, words, row)),
+        ("STEPS", steps),
     )
-    return Unit("mod_inv_batch", (Struct("mod_inv_batch_args", (*arrays, *own[product])),), constants)
+    return Unit("mod_inv_batch", (Struct("mod_inv_batch_args", (*arrays, *own[product])),), constants, _table(steps))
+
+
+def lookup_steps(product: Product, words: int, row: BatchRow) -> int:
+    """The row's, where a warp can invert the total."""
+    return row.steps if product != Product.EVEN and words == PLAIN_LIMBS else 0
+
+
+def resident(product: Product, words: int, row: BatchRow) -> int:
+    """Blocks that a multiprocessor holds: the row's, as far as their threads have the registers that inversion takes."""
+    threads = WIDE_THREADS if words > PLAIN_LIMBS else EVEN_THREADS if product == Product.EVEN else row.block * row.resident
+    return max(1, min(row.resident, threads // row.block))
+
+
+@cache
+def _table(steps: int) -> str:
+    """The unit's WARP_TABLE: entries of 8 bytes, as field/warp_inverse.cuh looks them up."""
+    data = table_bytes(steps, 2 * TABLE_WORD) if steps else bytes(4 * TABLE_WORD)
+    words = (int.from_bytes(data[at : at + TABLE_WORD], "little") for at in range(0, len(data), TABLE_WORD))
+    text = ",".join(f"{word:#x}" for word in words)
+    return f"__device__ const __align__(128) uint32_t WARP_TABLE[{len(data) // TABLE_WORD}] = {{{text}}};\n"
 
 
 @dataclass(frozen=True)
@@ -84,16 +116,22 @@ def launch_with(row: BatchRow, request: Request, n: int, traits: Traits) -> Laun
     words = request.element_bytes // LIMB_BYTES
     product = product_of(request.modulus)
     compiled = unit(product, words, row)
-    elements = share(row, n, traits.multiprocessors)
+    elements = share(row, n, traits.multiprocessors * dict(compiled.constants)["RESIDENT"])
     kernel = Kernel(compiled, "mod_inv_batch", compiled.structs[0], row.block, synchronises=True)
     values = {"n": n, "elements": elements, **_constants(product, request.modulus, words)}
     shared = row.block * elements * request.element_bytes if row.storage == Storage.SHARED else 0
+    shared += _inversion_bytes(lookup_steps(product, words, row))
     return Launch(kernel, -(-n // (row.block * elements)), row.block, values, shared)
 
 
-def share(row: BatchRow, n: int, multiprocessors: int) -> int:
-    """Elements of a thread."""
-    return max(1, min(row.elements, -(-n // (multiprocessors * row.resident * row.block))))
+def share(row: BatchRow, n: int, blocks: int) -> int:
+    """Elements of a thread. blocks: those that the device holds at once."""
+    return max(1, min(row.elements, -(-n // (blocks * row.block))))
+
+
+def _inversion_bytes(steps: int) -> int:
+    """Shared memory of total_inverse::ByWarp: the table, and a modulus."""
+    return (2 * TABLE_WORD << steps) + PLAIN_LIMBS * LIMB_BYTES if steps else 0
 
 
 def _wide() -> tuple[int, ...]:
@@ -103,15 +141,12 @@ def _wide() -> tuple[int, ...]:
 
 
 def _constants(product: Product, modulus: int, words: int) -> dict[str, int]:
-    """The members of the unit's struct that depend on the modulus."""
+    """The members of the units' structs that depend on the modulus; each unit has some of them."""
     if product == Product.EVEN:
         values = barrett_any(modulus, words)
         return {**values, "negated": (1 << LIMB_BITS * (words + 1)) - values["normalised"]}
     inversion = odd_modulus(modulus, words)
-    if product == Product.FOLD:
-        return {"complement": (1 << FOLD_BITS) - modulus, **inversion}
-    values = montgomery(modulus, words)
-    return {name: values[name] for name in ("modulus", "one", "n0inv")} | inversion
+    return {**montgomery(modulus, words), "complement": max(0, (1 << FOLD_BITS) - modulus), **inversion}
 
 
 MOD_INV_BATCH = ModInvBatch(0x0A, "mod-inv-batch", "x^-1 mod m for many x at once, 0 where there is none", ("x",))

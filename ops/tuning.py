@@ -55,7 +55,8 @@ class BatchRow:
 
     block: threads a block: 32, 64, 128 or 256. resident: blocks that a multiprocessor holds at once, which bounds the
     registers. elements: the most that a thread takes; fewer where they would not reach every multiprocessor `resident`
-    times. source: as in Tuning.
+    times. steps: 0, one thread inverts the block's total; 8 to 12, its first warp does, by a table for that many halvings
+    a lookup (kernels/field/warp_inverse.cuh; odd moduli of up to 256 bits, others by a thread). source: as in Tuning.
     """
 
     up_to: int | None
@@ -63,6 +64,7 @@ class BatchRow:
     resident: int
     elements: int
     storage: Storage
+    steps: int
     source: str
 
 
@@ -88,15 +90,15 @@ BATCH_TABLE: dict[str, BatchTuning] = {
     ANY: BatchTuning(
         8_000,
         (
-            BatchRow(200_000, 256, 1, 4, Storage.REGISTERS, "unmeasured: a block a multiprocessor, no second read"),
-            BatchRow(None, 128, 6, 32, Storage.OUTPUT, "unmeasured: 24 warps, as mod-inv's own kernel"),
+            BatchRow(200_000, 256, 1, 4, Storage.REGISTERS, 12, "unmeasured: a block a multiprocessor, no second read"),
+            BatchRow(None, 128, 5, 32, Storage.OUTPUT, 0, "unmeasured: the most warps without spills"),
         ),
         "unmeasured: one inversion and the scan cost what mod-inv takes there",
     ),
     # A block's fibers cost by their number, and a scan by its shuffles.
     CPU: BatchTuning(
         256,
-        (BatchRow(None, 32, 1, 64, Storage.SHARED, "unmeasured: one warp, so that few fibers change seldom"),),
+        (BatchRow(None, 32, 1, 64, Storage.SHARED, 0, "unmeasured: one warp, so that few fibers change seldom"),),
         "unmeasured: the scan costs a hundred inversions",
     ),
 }

@@ -154,14 +154,12 @@ struct Streamed {
     __device__ __forceinline__ void forward(const Product& product, uint32_t* p) {
         product.one(p);
         if (share.count == 0) return;
-        uint32_t element[N], next[N];
+        uint32_t element[N];
         load(element, 0);
-        load(next, share.count > 1 ? 1 : 0);
         begin(product, p, element);
 #pragma unroll 1
         for (int j = 1; j < share.count; ++j) {
-            limb::copy<N>(element, next);
-            load(next, j + 1 < share.count ? j + 1 : j);
+            load(element, j);
             rows.put(j - 1, p);
             absorb(product, p, element);
         }
@@ -175,22 +173,19 @@ struct Streamed {
         if (share.count > 0) rows.get(others, share.count - 1);
     }
 
-    // u = the inverse of the product. Each result is stored after its element, and the one below, were read.
+    // u = the inverse of the product. Each result is stored after its element was read.
     __device__ __forceinline__ void back(const Product& product, uint32_t* u) {
         if (share.count == 0) return;
-        uint32_t element[N], next[N], p[N], next_p[N] = {}, result[N];
-        load(next, share.count - 1);
-        if (share.count > 1) rows.get(next_p, share.count - 2);
+        uint32_t element[N], p[N], result[N];
 #pragma unroll 1
         for (int j = share.count - 1; j >= 1; --j) {
-            limb::copy<N>(element, next);
-            limb::copy<N>(p, next_p);
-            load(next, j - 1);
-            if (j >= 2) rows.get(next_p, j - 2);
+            load(element, j);
+            rows.get(p, j - 1);
             release(product, result, u, p, element);
             store(j, result);
         }
-        end(product, result, u, next);
+        load(element, 0);
+        end(product, result, u, element);
         store(0, result);
     }
 
@@ -265,7 +260,7 @@ template <class Walk, class Inversion>
 __device__ __forceinline__ void redo(const Walk& walk, const Inversion& inversion) {
     constexpr int N = Walk::N;
 #pragma unroll 1
-    for (int j = 0; j < walk.share.count; ++j) {
+    for (int j = walk.share.count - 1; j >= 0; --j) {
         uint32_t words[N];
         walk.load(words, j);
         if (!inversion.single(words)) limb::set_word<N>(words, 0);

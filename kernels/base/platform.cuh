@@ -14,8 +14,8 @@ typedef short int16_t;
 typedef int int32_t;
 typedef long long int64_t;
 
-// The block's dynamic shared memory as `type name[]` (the size is the launch's).
-#define DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
+// The block's dynamic shared memory as `type name[]` (the size is the launch's), aligned to a line of all its banks.
+#define DYNAMIC_SHARED(type, name) extern __shared__ __align__(128) type name[]
 
 #ifdef KERNEL_VERIFY
 #define VERIFY(condition) ((condition) ? (void)0 : __trap())
