@@ -23,6 +23,9 @@ Limbs = npt.NDArray[np.uint32]
 
 LIMB_BYTES = 4
 
+# Each edge of worker/device/self_test.py twice.
+PROOF_ELEMENTS = 16
+
 
 # --- asking ---------------------------------------------------------------------------------------------------------
 
@@ -285,6 +288,15 @@ class Op(ABC):
     @abstractmethod
     def plan(self, request: Request, traits: Traits) -> LaunchPlan:
         """How a device answers it. Raises ServiceError(OUT_OF_DEVICE_MEMORY) if the budget is below one element."""
+
+    def proof_elements(self, plan: LaunchPlan) -> int:
+        """Elements that a self-test needs in order to go through every part of this plan's kernels."""
+        return PROOF_ELEMENTS
+
+    def proof_plan(self, small: Request, plan: LaunchPlan, traits: Traits) -> LaunchPlan:
+        """A plan for a request of so many elements that runs the kernels of `plan`, a larger request's. An op whose
+        kernel depends on the number of elements overrides this and proof_elements."""
+        return self.plan(small, traits)
 
     @abstractmethod
     def units(self, traits: Traits) -> tuple[Unit, ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache
 
-from limbd.ops.base import LIMB_BYTES, Kernel, Launch, Member, Request, Struct, Traits, Unit
+from limbd.ops.base import LIMB_BYTES, Kernel, Launch, LaunchPlan, Member, Request, Struct, Traits, Unit
 from limbd.ops.constants import LIMB_BITS, barrett_any, montgomery
 from limbd.ops.mod_inv import MOD_INV, limbs30, odd_modulus
 from limbd.ops.mod_mul import FOLD_BITS, FOLD_LIMIT
@@ -15,8 +15,10 @@ from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.layout import PLAIN_LIMBS
 from limbd.ops.reference.mod_inv_batch import mod_inv_batch
 from limbd.ops.reference.warp_inverse import table_bytes
+from limbd.ops.split import elementwise_plan
 from limbd.ops.tuning import BatchRow, Storage, batch_tuning
 
+NAME = "mod_inv_batch"
 
 # Threads of a multiprocessor at which elements above 256 bits, and even moduli, do without spills.
 WIDE_THREADS = 384
@@ -69,7 +71,7 @@ def unit(product: Product, words: int, row: BatchRow) -> Unit:
         ("RESIDENT", resident(product, words, row)),
         ("STEPS", steps),
     )
-    return Unit("mod_inv_batch", (Struct("mod_inv_batch_args", (*arrays, *own[product])),), constants, _table(steps))
+    return Unit(NAME, (Struct(f"{NAME}_args", (*arrays, *own[product])),), constants, _table(steps))
 
 
 def lookup_steps(product: Product, words: int, row: BatchRow) -> int:
@@ -79,7 +81,9 @@ def lookup_steps(product: Product, words: int, row: BatchRow) -> int:
 
 def resident(product: Product, words: int, row: BatchRow) -> int:
     """Blocks that a multiprocessor holds: the row's, as far as their threads have the registers that inversion takes."""
-    threads = WIDE_THREADS if words > PLAIN_LIMBS else EVEN_THREADS if product == Product.EVEN else row.block * row.resident
+    threads = (
+        WIDE_THREADS if words > PLAIN_LIMBS else EVEN_THREADS if product == Product.EVEN else row.block * row.resident
+    )
     return max(1, min(row.resident, threads // row.block))
 
 
@@ -100,6 +104,19 @@ class ModInvBatch(ModularOp):
         row = batch_tuning(traits.kind, traits.arch).row(n)
         return MOD_INV.launch(request, n, traits) if row is None else launch_with(row, request, n, traits)
 
+    def proof_elements(self, plan: LaunchPlan) -> int:
+        """For a batch launch, a few elements a thread, so that there are first, middle and last ones, but for one."""
+        launch = _batch_launch(plan)
+        return super().proof_elements(plan) if launch is None else launch.block * _proof_share(launch) - 1
+
+    def proof_plan(self, small: Request, plan: LaunchPlan, traits: Traits) -> LaunchPlan:
+        """The plan's own batch kernel, which the small request would not get."""
+        launch = _batch_launch(plan)
+        if launch is None:
+            return super().proof_plan(small, plan, traits)
+        values = {**launch.values, "n": small.n, "elements": _proof_share(launch)}
+        return elementwise_plan(small, replace(traits, whole=True), lambda n: replace(launch, grid=1, values=values))
+
     def units(self, traits: Traits) -> tuple[Unit, ...]:
         """mod-inv's, and every product with every row; fields above 256 bits are odd, and not of fold's form."""
         rows = batch_tuning(traits.kind, traits.arch).rows
@@ -111,13 +128,28 @@ class ModInvBatch(ModularOp):
         mod_inv_batch(request, result)
 
 
+# Elements of a thread in a self-test.
+PROOF_SHARE = 3
+
+
+def _batch_launch(plan: LaunchPlan) -> Launch | None:
+    """The first launch of the batch kernel; None where every element is inverted by itself."""
+    launches = (launch for piece in plan.pieces for launch in piece.launches)
+    return next((launch for launch in launches if launch.kernel.name == NAME), None)
+
+
+def _proof_share(launch: Launch) -> int:
+    """No more than the launch's, whose shared memory is for so many."""
+    return min(PROOF_SHARE, launch.values["elements"])
+
+
 def launch_with(row: BatchRow, request: Request, n: int, traits: Traits) -> Launch:
     """The batch kernel for n elements as one row of tuning says, whatever n: what a sweep over rows tries."""
     words = request.element_bytes // LIMB_BYTES
     product = product_of(request.modulus)
     compiled = unit(product, words, row)
     elements = share(row, n, traits.multiprocessors * dict(compiled.constants)["RESIDENT"])
-    kernel = Kernel(compiled, "mod_inv_batch", compiled.structs[0], row.block, synchronises=True)
+    kernel = Kernel(compiled, NAME, compiled.structs[0], row.block, synchronises=True)
     values = {"n": n, "elements": elements, **_constants(product, request.modulus, words)}
     shared = row.block * elements * request.element_bytes if row.storage == Storage.SHARED else 0
     shared += _inversion_bytes(lookup_steps(product, words, row))

@@ -90,16 +90,26 @@ BATCH_TABLE: dict[str, BatchTuning] = {
     ANY: BatchTuning(
         8_000,
         (
-            BatchRow(200_000, 256, 1, 4, Storage.REGISTERS, 12, "unmeasured: a block a multiprocessor, no second read"),
+            BatchRow(130_000, 256, 1, 4, Storage.REGISTERS, 12, "unmeasured: one block on each of 132, no second read"),
             BatchRow(None, 128, 5, 32, Storage.OUTPUT, 0, "unmeasured: the most warps without spills"),
         ),
         "unmeasured: one inversion and the scan cost what mod-inv takes there",
     ),
     # A block's fibers cost by their number, and a scan by its shuffles.
     CPU: BatchTuning(
-        256,
-        (BatchRow(None, 32, 1, 64, Storage.SHARED, 0, "unmeasured: one warp, so that few fibers change seldom"),),
-        "unmeasured: the scan costs a hundred inversions",
+        96,
+        (
+            BatchRow(
+                None,
+                32,
+                1,
+                64,
+                Storage.SHARED,
+                0,
+                "one warp, so that few fibers change seldom; 16, 128 elements or OUTPUT are no faster",
+            ),
+        ),
+        "level with mod-inv between n = 64 and 128, on two cores",
     ),
 }
 

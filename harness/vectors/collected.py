@@ -16,13 +16,21 @@ from limbd.ops.params.layout import PLAIN_LIMBS, from_ints
 
 # op -> the files below the given folder, each with its row of SOURCES.md
 GENERATED = {"mod-mul": "generated/modmul.json.gz", "mod-inv": "generated/modinv.json.gz"}
+BATCHES = {"mod-inv-batch": "generated/batch_inverse.json.gz"}
 BORINGSSL = {"mod-mul": "external/boringssl_modmul_256.json.gz", "mod-inv": "external/boringssl_modinv_256.json.gz"}
+
+# Of the collected batches, those that are shipped: the short ones, and all of one modulus (blocks have the same edges
+# modulo any other).
+SHORT_BATCH = 33
+MODULUS_OF_LONG_BATCHES = 2**256 - 2**32 - 977
 
 
 def collected_batches(folder: Path, op: str) -> Iterator[Vectors]:
     """The collected batches of this op; none for an op that has no file."""
     if op in GENERATED:
         yield from _generated(op, _read(folder / GENERATED[op]))
+    if op in BATCHES:
+        yield from _whole_batches(op, _read(folder / BATCHES[op]))
     if op in BORINGSSL:
         yield from _boringssl(op, _read(folder / BORINGSSL[op]))
 
@@ -37,6 +45,15 @@ def _generated(op: str, document: Any) -> Iterator[Vectors]:
     for group in document["moduli"]:
         rows = [*group["cases"], *group["unreduced_cases"]]
         yield _batch(op, "generated", group["name"], int(group["modulus"], 16), rows)
+
+
+def _whole_batches(op: str, document: Any) -> Iterator[Vectors]:
+    """{cases: [{name, modulus, inputs, expected: [result or null]}]}"""
+    for case in document["cases"]:
+        modulus = int(case["modulus"], 16)
+        if len(case["inputs"]) <= SHORT_BATCH or modulus == MODULUS_OF_LONG_BATCHES:
+            rows = [list(row) for row in zip(case["inputs"], case["expected"], strict=True)]
+            yield _batch(op, "generated", case["name"], modulus, rows)
 
 
 def _boringssl(op: str, document: Any) -> Iterator[Vectors]:

@@ -36,6 +36,7 @@ BATCHES = (
     ("mod-sub", "bls12_381_fr", 200_000),
     ("mod-exp", "curve25519_fp", 5_000),
     ("mod-inv", "secp256k1_fp", 50_000),
+    ("mod-inv-batch", "secp256k1_fp", 200_000),
 )
 
 

@@ -52,9 +52,7 @@ def absorb(product: gmpy2.mpz, x: gmpy2.mpz, m: gmpy2.mpz) -> gmpy2.mpz:
     return product * x % m or product
 
 
-def release(
-    u: gmpy2.mpz, prefix: gmpy2.mpz, x: gmpy2.mpz, m: gmpy2.mpz
-) -> tuple[gmpy2.mpz, gmpy2.mpz]:
+def release(u: gmpy2.mpz, prefix: gmpy2.mpz, x: gmpy2.mpz, m: gmpy2.mpz) -> tuple[gmpy2.mpz, gmpy2.mpz]:
     """From u = (prefix x)^-1: x^-1 and prefix^-1. Where u x = 0, x is 0 mod m (u is a unit): it was left out."""
     before = u * x % m
     return (prefix * u % m, before) if before else (gmpy2.mpz(0), u)

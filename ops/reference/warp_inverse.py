@@ -148,7 +148,7 @@ def negated_ratio(f: int, g: int) -> int:
 def jump(table: list[Transition], shape: Shape, f: int, g: int) -> Transition:
     """`lookups` jumps from the low bits of f and g as one matrix."""
     f, g = f % 2**32, g % 2**32
-    total = None
+    total: Transition | None = None
     for _ in range(shape.lookups):
         t = table[negated_ratio(f, g) % 2**shape.steps]
         f, g = (t.u * f + t.v * g) % 2**32, (t.q * f + t.r * g) % 2**32
@@ -161,9 +161,7 @@ def jump(table: list[Transition], shape: Shape, f: int, g: int) -> Transition:
 
 
 def _product(b: Transition, a: Transition) -> Transition:
-    return Transition(
-        b.u * a.u + b.v * a.q, b.u * a.v + b.v * a.r, b.q * a.u + b.r * a.q, b.q * a.v + b.r * a.r
-    )
+    return Transition(b.u * a.u + b.v * a.q, b.u * a.v + b.v * a.r, b.q * a.u + b.r * a.q, b.q * a.v + b.r * a.r)
 
 
 # --- long numbers in limbs ------------------------------------------------------------------------------------------
@@ -201,7 +199,7 @@ def update(a: list[int], b: list[int], t: Transition, m: int, shape: Shape) -> t
 def carry_once(limbs: list[int], shape: Shape) -> list[int]:
     size = 2**shape.batch
     carries = [limb // size for limb in limbs[:-1]]
-    assert all(abs(carry) <= 2**(31 - shape.batch) for carry in carries)
+    assert all(abs(carry) <= 2 ** (31 - shape.batch) for carry in carries)
     low = [limb % size for limb in limbs[:-1]] + [limbs[-1]]
     return [limb + carry for limb, carry in zip(low, [0, *carries], strict=True)]
 

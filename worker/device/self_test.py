@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import cycle, islice
+
 import numpy as np
 
-from limbd.ops.base import Call, LaunchPlan, Request, Unit
+from limbd.ops.base import PROOF_ELEMENTS, Call, LaunchPlan, Request, Unit
 from limbd.ops.status import ServiceError, Status
 from limbd.worker.device.base import Backend
 
@@ -21,14 +23,14 @@ class SelfTest:
     def check(self, request: Request, plan: LaunchPlan) -> None:
         """Run a few edge elements through the plan's op, modulus and param, if the plan has a unit not yet proven.
 
-        Raises ServiceError(SELF_CHECK_FAILED) if the backend and the reference differ. A unit that only the plans of
-        larger batches use is taken on trust once the op's small plan has passed.
+        Raises ServiceError(SELF_CHECK_FAILED) if the backend and the reference differ. A unit that the op's proof_plan
+        does not run is taken on trust once that has passed.
         """
         units = {launch.kernel.unit for piece in plan.pieces for launch in piece.launches}
         if units <= self._passed:
             return
-        small = edge_request(request)
-        small_plan = request.op.plan(small, self._backend.traits())
+        small = edge_request(request, request.op.proof_elements(plan))
+        small_plan = request.op.proof_plan(small, plan, self._backend.traits())
         answer, expected = (bytearray(request.op.result_bytes(_call(small))) for _ in range(2))
         self._backend.run(small, small_plan, memoryview(answer))
         request.op.reference(small, memoryview(expected))
@@ -44,19 +46,19 @@ class SelfTest:
         self._passed |= units
 
 
-def edge_request(request: Request) -> Request:
-    """The request's op on 16 elements from 0, 1, m - 1, m, m + 1, the largest element and two with bits throughout:
-    all operands equal in the first half, neighbours of each other in the second."""
+def edge_request(request: Request, n: int = PROOF_ELEMENTS) -> Request:
+    """The request's op on n elements from 0, 1, m - 1, m, m + 1, the largest element and two with bits throughout, over
+    and over: all operands equal in the first eight of sixteen, neighbours of each other in the others."""
     width = request.element_bytes
     top = WORD ** (width // 4) - 1
     m = request.modulus
     edges = [0, 1, m - 1, min(m, top), min(m + 1, top), top, top // 3, 1 << (8 * width - 1)]
     payload = bytearray(m.to_bytes(width, "little") if request.field is None else b"")
     for turn in range(len(request.arrays)):
-        for edge in (*edges, *edges[turn:], *edges[:turn]):
+        for edge in islice(cycle((*edges, *edges[turn:], *edges[:turn])), n):
             payload += edge.to_bytes(width, "little")
     memory = np.frombuffer(payload, dtype=np.uint8).copy()
-    return request.op.decode(Call(2 * len(edges), request.param, request.field), memoryview(memory.data))
+    return request.op.decode(Call(n, request.param, request.field), memoryview(memory.data))
 
 
 def _call(request: Request) -> Call:

@@ -35,7 +35,9 @@ ROWS = (
     BatchRow(None, 256, 1, 2, Storage.OUTPUT, 10, "a test"),
     BatchRow(None, 32, 1, 4, Storage.OUTPUT, 11, "a test"),
 )
-EVERY_ROW = pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.block}x{row.elements}-{row.storage.name}-{row.steps}")
+EVERY_ROW = pytest.mark.parametrize(
+    "row", ROWS, ids=lambda row: f"{row.block}x{row.elements}-{row.storage.name}-{row.steps}"
+)
 
 BLOCK_EDGES = (1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025)
 
@@ -184,7 +186,9 @@ def test_moduli_of_384_bits(row: BatchRow, even: bool, kernels: Backend) -> None
 
 
 @pytest.mark.parametrize("m", [SECP256K1, 2**255 - 19, 2**256 - 2, P128 * Q127], ids=hex)
-@pytest.mark.parametrize("row", [row for row in ROWS if row.storage != Storage.OUTPUT], ids=lambda row: row.storage.name)
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.storage != Storage.OUTPUT], ids=lambda row: row.storage.name
+)
 def test_results_may_replace_the_operands(row: BatchRow, m: int, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """One array in and out, but for Storage.OUTPUT. Not with poisoned results, which would be poisoned operands."""
     folder = Path(pytestconfig.cache.mkdir("kernels")) if pytestconfig.cache else tmp_path

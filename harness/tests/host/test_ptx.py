@@ -15,7 +15,7 @@ from limbd.ops import OPS
 from limbd.ops.base import Op
 from limbd.ops.params.layout import from_ints, to_ints
 
-CASES = {"mod-mul": 12, "mod-add": 12, "mod-sub": 12, "mod-exp": 2, "mod-inv": 4}
+CASES = {"mod-mul": 12, "mod-add": 12, "mod-sub": 12, "mod-exp": 2, "mod-inv": 4, "mod-inv-batch": 4}
 EXPONENT_BITS = 18
 
 
