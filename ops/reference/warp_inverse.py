@@ -131,7 +131,7 @@ def contraction(table: list[Transition], steps: int, weight: float) -> float:
         a, b, c, d = t.u, t.v / root, t.q * root, t.r
         squares, determinant = a * a + b * b + c * c + d * d, a * d - b * c
         largest = max(largest, math.sqrt((squares + math.sqrt(max(0.0, squares**2 - 4 * determinant**2))) / 2))
-    return largest / 2**steps
+    return largest / float(2**steps)
 
 
 # --- jumps ----------------------------------------------------------------------------------------------------------

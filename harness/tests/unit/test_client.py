@@ -76,6 +76,7 @@ def test_every_op_on_lists(local: Client) -> None:
     assert local.mod_sub(A, B, M) == [(a - b) % M for a, b in zip(A, B, strict=True)]
     assert local.mod_exp(A, B, M) == [pow(a, b, M) for a, b in zip(A, B, strict=True)]
     assert local.mod_inv(A, M) == [0 if a % M == 0 else pow(a, -1, M) for a in A]
+    assert local.mod_inv_batch(A, M) == local.mod_inv(A, M)
 
 
 def test_the_answer_has_the_form_of_the_question(local: Client) -> None:
