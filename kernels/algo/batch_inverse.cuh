@@ -135,7 +135,7 @@ struct OutputRows {
     __device__ __forceinline__ void get(uint32_t* p, int j) const { element::load<N>(p, out, first + uint64_t(j) * THREADS); }
 };
 
-// Elements are read when they are needed, one ahead, and once more on the way back. Rows: one of the two above. The last
+// Elements are read when they are needed, and once more on the way back: enough warps hide that. Rows: one of the above. The last
 // product's row is free, and keeps the all-but-own product through the inversion.
 template <class Product, int THREADS, class Rows>
 struct Streamed {
