@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from limbd.kernels.source import Sources
-from limbd.ops.base import LaunchPlan, Piece, Request, Traits, Unit
+from limbd.ops.base import Launch, LaunchPlan, Piece, Request, Traits, Unit
 from limbd.ops.status import LimbdError, ServiceError, Status
 from limbd.worker.device import driver
 from limbd.worker.device.base import BackendInfo, Outcome
@@ -23,7 +23,9 @@ from limbd.worker.device.cache import Cache
 from limbd.worker.device.cuda_calls import OUT_OF_MEMORY, CudaError
 from limbd.worker.device.cuda_context import CudaContext
 from limbd.worker.device.cuda_lane import Bytes, Lane, host_arrays
+from limbd.worker.device.cuda_measure import CudaMeasurement
 from limbd.worker.device.cuda_modules import CudaModules
+from limbd.worker.device.measurement import take_samples
 from limbd.worker.device.nvrtc import Nvrtc, choose_target
 
 # Plans are told a little less than the budget: alignment and the pool's rounding come on top of their buffers.
@@ -158,6 +160,32 @@ class CudaBackend:
 
     # --- benchmarks ---
 
+    def measuring(
+        self, requests: Sequence[Request], plan: LaunchPlan, results: Sequence[memoryview]
+    ) -> CudaMeasurement:
+        """A measurement of a one-piece plan; inputs are copied to the device once. See limbd.worker.device.measurement."""
+        if len(plan.pieces) != 1 or not requests or len(results) != len(requests):
+            raise ServiceError(Status.INTERNAL, "measure: one piece, and one result for each request")
+        self._context.bind()
+        self._modules.load(plan)
+        alone = LaunchPlan(plan.buffers, 1, plan.pieces)
+        tickets = [CudaTicket(arrays=host_arrays(q, r)) for q, r in zip(requests, results, strict=True)]
+        admitted: list[CudaTicket] = []
+
+        def end() -> None:
+            for ticket in admitted:
+                self._settle(ticket)
+
+        try:
+            for ticket in tickets:
+                self._admit(ticket, alone, budget=None)
+                admitted.append(ticket)
+            lanes, arrays = [t.lanes[0] for t in tickets], [t.arrays for t in tickets]
+            return CudaMeasurement(self._context, plan.pieces[0], lanes, arrays, self._modules.function, end)
+        except BaseException:
+            end()
+            raise
+
     def measure(
         self,
         requests: Sequence[Request],
@@ -168,55 +196,29 @@ class CudaBackend:
         warmup: int = 3,
         back_to_back: int = 1,
     ) -> list[float]:
-        """Milliseconds that a one-piece plan's launches take by the device's own clock: one raw sample a repeat.
+        """Raw samples in milliseconds of a round, `back_to_back` rounds in a sample; results are those of the last one."""
+        with self.measuring(requests, plan, results) as measurement:
+            samples = take_samples(measurement, repeats=repeats, warmup=warmup, back_to_back=back_to_back)
+            measurement.collect()
+        return samples
 
-        Inputs are copied in once. Round k of launches works on input set k mod len(requests); one plan serves them all.
-        A sample is the time between two events around `back_to_back` rounds, divided by their number. All outputs are
-        poisoned before every sample; after the last, every set that was reached since then has its result copied to
-        its entry of `results`, and the others hold poison: check at least the last one.
-        """
-        if len(plan.pieces) != 1 or not requests or len(results) != len(requests):
-            raise ServiceError(Status.INTERNAL, "measure: one piece, and one result for each request")
+    def image(self, unit: Unit) -> bytes:
+        """The unit's cubin (PTX where the driver compiles it), compiled or from the cache."""
+        return self._modules.image(unit)
+
+    def usage(self, launch: Launch) -> dict[str, int]:
+        """What the loaded kernel takes: registers of a thread, local memory (spills) in bytes of a thread, static shared
+        memory in bytes of a block."""
         self._context.bind()
-        self._modules.load(plan)
-        alone = LaunchPlan(plan.buffers, 1, plan.pieces)
-        tickets = [CudaTicket(arrays=host_arrays(q, r)) for q, r in zip(requests, results, strict=True)]
-        admitted: list[CudaTicket] = []
-        try:
-            for ticket in tickets:
-                self._admit(ticket, alone, budget=None)
-                admitted.append(ticket)
-            return self._measure(tickets, plan.pieces[0], repeats, warmup, back_to_back)
-        finally:
-            for ticket in admitted:
-                self._settle(ticket)
-
-    def _measure(
-        self, tickets: Sequence[CudaTicket], piece: Piece, repeats: int, warmup: int, rounds: int
-    ) -> list[float]:
-        stream = tickets[0].lanes[0].stream
-        for ticket in tickets:
-            for copy in piece.copies_in:
-                ticket.lanes[0].copy_in(copy, ticket.arrays)
-            ticket.lanes[0].wait()
-        lanes = [ticket.lanes[0].on(stream) for ticket in tickets]
-        begin, end = self._context.take_event(), self._context.take_event()
-        samples = []
-        for sample in range(warmup + repeats):
-            for lane in lanes:
-                lane.poison()
-            lanes[0].record(begin)
-            for k in range(sample * rounds, (sample + 1) * rounds):
-                self._launch_all(piece, lanes[k % len(lanes)])
-            lanes[0].record(end)
-            self._context.call("cuEventSynchronize", end)
-            samples.append(self._context.call("cuEventElapsedTime", begin, end) / rounds)
-        for ticket, lane in zip(tickets, lanes, strict=True):
-            for copy in piece.copies_out:
-                lane.copy_out(copy, ticket.arrays)
-        lanes[0].wait()
-        self._context.give_events((begin, end))
-        return samples[warmup:]
+        function, names = self._modules.function(launch), self._context.call.api.CUfunction_attribute
+        attributes = {
+            "registers": names.CU_FUNC_ATTRIBUTE_NUM_REGS,
+            "local_bytes": names.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+            "static_shared": names.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+        }
+        return {
+            key: int(self._context.call("cuFuncGetAttribute", value, function)) for key, value in attributes.items()
+        }
 
     # --- admission ---
 
