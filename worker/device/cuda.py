@@ -106,6 +106,11 @@ class CudaBackend:
         self._context.bind()
         self._context.register(memory)
 
+    def unregister(self, memory: memoryview) -> None:
+        """Undoes register() before the memory is freed; nothing may be in flight on it."""
+        self._context.bind()
+        self._context.unregister(memory)
+
     def prepare(self, units: Iterable[Unit], *, threads: int = 2) -> None:
         """Compiles and loads units, several at a time, so that no batch waits for them."""
         self._modules.prepare(units, threads)

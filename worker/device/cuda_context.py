@@ -116,6 +116,15 @@ class CudaContext:
         with self._lock:
             self._registered.append(view)
 
+    def unregister(self, memory: memoryview) -> None:
+        """Undoes register(); memory that is not pinned is left as it is."""
+        address = np.frombuffer(memory, np.uint8).__array_interface__["data"][0]
+        with self._lock:
+            found = [view for view in self._registered if view.__array_interface__["data"][0] == address]
+            self._registered = [view for view in self._registered if view.__array_interface__["data"][0] != address]
+        for _ in found:
+            self.call("cuMemHostUnregister", address)
+
     def close(self) -> None:
         """Gives everything back; nothing may be in flight. Memory of batches has to be freed before."""
         for stream in self._streams:

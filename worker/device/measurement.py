@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from types import TracebackType
 from typing import Protocol
 
 import numpy as np
 
 from limbd.ops.base import LaunchPlan, Request, Traits, Unit
 from limbd.ops.status import ServiceError, Status
-from limbd.worker.device.base import BackendInfo
+from limbd.worker.device.base import BackendInfo, Outcome
 
 # Fills outputs before each sample, so that bytes which no kernel wrote show.
 POISON_BYTE = 0xA5
 
 
-class Measurement(AbstractContextManager["Measurement"], Protocol):
+class Measurement(Protocol):
     """One plan over several input sets that lie where its kernels read them. Round k of launches works on set
-    k mod sets. Its end gives the memory back."""
+    k mod sets. A context manager, whose end gives the memory back."""
 
-    gated: bool
-    """Whether the launches of a sample are all enqueued before the device begins them, so that none waits for the host."""
+    @property
+    def gated(self) -> bool:
+        """Whether the device begins a sample only when it is enqueued, so that no launch waits for the host."""
+        ...
+
+    def __enter__(self) -> Measurement: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
 
     def sample(self, rounds: int = 1) -> float:
         """Poisons every output, then carries out `rounds` rounds: milliseconds of a round by the device's clock."""
@@ -38,6 +46,12 @@ class Measurable(Protocol):
     def describe(self) -> BackendInfo: ...
 
     def traits(self) -> Traits: ...
+
+    def register(self, memory: memoryview) -> None: ...
+
+    def unregister(self, memory: memoryview) -> None: ...
+
+    def run(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome: ...
 
     def measuring(self, requests: Sequence[Request], plan: LaunchPlan, results: Sequence[memoryview]) -> Measurement:
         """A measurement of a plan that serves every one of these requests, with a result's memory for each."""
