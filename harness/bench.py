@@ -288,16 +288,22 @@ def _below(array: Limbs, modulus: int, generator: np.random.Generator) -> None:
 class Checker:
     """Judges the results of every sample: the first of each input set by the reference, later ones by the first, whole.
 
-    compared: results that were compared with the reference so far.
+    compared: results that were compared with the reference so far. right: the judged results of each set.
     """
 
     def __init__(
-        self, requests: Sequence[Request], results: Sequence[Limbs], reference: Reference | None = None
+        self,
+        requests: Sequence[Request],
+        results: Sequence[Limbs],
+        reference: Reference | None = None,
+        rows: int = CHECKED,
     ) -> None:
+        """rows: how many results of a set the reference judges."""
         self._requests = requests
         self._results = results
         self._reference = reference
-        self._right: dict[int, Limbs] = {}
+        self._rows = rows
+        self.right: dict[int, Limbs] = {}
         self.compared = 0
 
     def check(self, reached: Sequence[int]) -> None:
@@ -307,17 +313,18 @@ class Checker:
 
     def same(self, chosen: int, result: Limbs) -> None:
         """A result of one set. Raises WrongResult."""
-        if chosen not in self._right:
-            self.compared += check(self._requests[chosen], result, self._reference)
-            self._right[chosen] = result.copy()
-        elif not np.array_equal(result, self._right[chosen]):
-            bad = int(np.flatnonzero((result != self._right[chosen]).any(axis=1))[0])
+        if chosen not in self.right:
+            self.compared += check(self._requests[chosen], result, self._reference, self._rows)
+            self.right[chosen] = result.copy()
+        elif not np.array_equal(result, self.right[chosen]):
+            bad = int(np.flatnonzero((result != self.right[chosen]).any(axis=1))[0])
             raise WrongResult(f"{_told(self._requests[chosen])}: index {bad} differs from what it was before")
 
 
-def check(request: Request, result: Limbs, reference: Reference | None = None) -> int:
-    """Compares results with the reference (default: the op's own); returns how many were compared. Raises WrongResult."""
-    rows = _rows(request.n)
+def check(request: Request, result: Limbs, reference: Reference | None = None, most: int = CHECKED) -> int:
+    """Compares results, at most so many, with the reference (default: the op's own); returns how many were compared.
+    Raises WrongResult."""
+    rows = _rows(request.n, most)
     arrays = {name: np.ascontiguousarray(array[rows]) for name, array in request.arrays.items()}
     part = dataclasses.replace(request, n=len(rows), arrays=arrays)
     expected = np.empty((len(rows), result.shape[1]), dtype="<u4")
@@ -332,8 +339,10 @@ def _told(request: Request) -> str:
     return f"{request.op.name} mod {request.modulus:#x}"
 
 
-def _rows(n: int) -> list[int]:
-    if n <= CHECKED:
+def _rows(n: int, most: int) -> list[int]:
+    """All of n rows, or as many as allowed: a few at both ends and a random choice."""
+    if n <= most:
         return list(range(n))
-    chosen = random.Random(n).sample(range(n), CHECKED - 2048)
-    return sorted({*range(1024), *range(n - 1024, n), *chosen})
+    end = min(1024, most // 4)
+    chosen = random.Random(n).sample(range(n), most - 2 * end)
+    return sorted({*range(end), *range(n - end, n), *chosen})

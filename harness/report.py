@@ -34,13 +34,18 @@ def commit_of_tree(given: str | None = None) -> str:
         return "unknown"
 
 
+def now() -> str:
+    """Date and time of a record, in UTC."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
 def run_record(part: str, device: Record, commit: str | None = None) -> Record:
     """The first line of a file. part: kat, fuzz, bench, ...; device: what the backend says of itself."""
     return {
         "kind": "run",
         "schema": SCHEMA,
         "part": part,
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "date": now(),
         "commit": commit_of_tree(commit),
         "python": platform.python_version(),
         "packages": {p: _version(p) for p in ("cuda-bindings", "cuda-core", "nvidia-cuda-nvrtc", "numpy", "gmpy2")},

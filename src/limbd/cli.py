@@ -414,6 +414,46 @@ def _run_bench(options: argparse.Namespace) -> int:
     return OK if benching.measure(_config(options), cases, options.out, options.plot, options.commit) else FAILED
 
 
+HALT_ACTIONS = ("check", "run", "index")
+
+
+def _configure_halt(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", metavar="check|run|index", help="what to do; a PLAN alone is checked")
+    parser.add_argument("plan", nargs="?", metavar="PLAN", help="number, name or file (check: default, all)")
+    group = parser.add_argument_group("run")
+    group.add_argument("--out", type=Path, metavar="DIR", help="folder of the samples (default: plans/results)")
+    group.add_argument("--commit", help="the commit of this tree, where it has no history")
+    group.add_argument("--only", default="", metavar="TEXT", help="only what has this in its name")
+    group.add_argument("--seconds", type=_seconds, default=float(1 << 30), help="begin nothing new after this time")
+    _add_backend(parser)
+
+
+def _run_halt(options: argparse.Namespace) -> int:
+    from limbd.harness import halting
+    from limbd.harness.textio import InputError
+
+    if options.action not in HALT_ACTIONS:
+        if options.plan is not None:
+            raise InputError(f"{options.action!r} is not one of {', '.join(HALT_ACTIONS)}")
+        options.action, options.plan = "check", options.action
+    if options.action == "index":
+        halting.write_index()
+        return OK
+    if options.action == "check":
+        return OK if halting.check([options.plan] if options.plan else []) else FAILED
+    if options.plan is None:
+        raise InputError("which plan? `limbd halt check` lists them")
+    reached = halting.run(
+        options.plan,
+        _config(options),
+        out=options.out,
+        commit=options.commit,
+        only=options.only,
+        seconds=options.seconds,
+    )
+    return OK if reached else FAILED
+
+
 def _names(ops: Sequence[Op] | None) -> list[str] | None:
     return [op.name for op in ops] if ops else None
 
@@ -430,6 +470,7 @@ COMMANDS = (
     Command("kat", "put a backend or a worker to the known answers", _configure_kat, _run_kat),
     Command("fuzz", "compare a backend or a worker with GMP on hard operands", _configure_fuzz, _run_fuzz),
     Command("bench", "measure an op's kernels on a backend, or compare two runs", _configure_bench, _run_bench),
+    Command("halt", "judge a plan by its samples, or measure it", _configure_halt, _run_halt),
     Command("info", "devices, backends, compilers, ops, fields, limits, cache", _configure_info, _run_info),
 )
 
