@@ -36,7 +36,7 @@ class Change:
 class History:
     """What git knows. missing: why there is no history, or "". edited: the rule differs from the one committed last.
     changes: of the rule, oldest first; the first one wrote it. after: for each commit that samples name, whether the
-    last change of the rule is its ancestor; None where the commit is not here."""
+    last change of the rule is its ancestor; None where the commit is not in this history."""
 
     missing: str = ""
     edited: bool = False
@@ -112,7 +112,7 @@ def decide(plan: Plan, records: Iterable[Record], history: History) -> Verdict:
         return Verdict(OPEN, f"missing: samples of a commit; the last ones are of {commit!r}")
     after = history.after.get(commit)
     if after is None:
-        return Verdict(OPEN, f"history missing: the samples' commit {commit[:12]} is not here")
+        return Verdict(OPEN, f"history missing: the samples' commit {commit[:12]} is not in it")
     if not after:
         changed = history.changes[-1].commit[:12]
         why = f"the rule was last changed in {changed}, which is no ancestor of the samples' commit {commit[:12]}"

@@ -216,7 +216,7 @@ def _measure_candidate(run: Run, candidate: str, sides: dict[str, Candidate]) ->
             run.add(name, PAIR, candidate, plan_case=case.name, metric=run.plan.metric, ok=False, failure=str(error))
             run.say(f"{name}: WRONG: {error}")
             return
-        run.add(name, PAIR, candidate, plan_case=case.name, metric=run.plan.metric, ok=True, **values)
+        run.add(name, PAIR, candidate, plan_case=case.name, ok=True, **values)
         medians = [report.summary(values[key])["median"] for key in ("incumbent_samples", "candidate_samples")]
         run.say(f"{name}: {medians[0]:.4f} / {medians[1]:.4f} ms = {medians[0] / medians[1]:.3f}x")
 
@@ -242,7 +242,7 @@ def measure_pair(plan: Plan, case: PlanCase, backend: Measurable, incumbent: Can
         for side, own in zip((incumbent, candidate), results, strict=True)
     ]
     samples: list[list[float]] = [[], []]
-    warmup = min(bench.WARMUP, asked.samples)
+    warmup = bench.warmup_of(asked, len(requests))
     with ExitStack() as open_ones:
         both: list[Measurement] = [
             open_ones.enter_context(backend.measuring(requests, p, [r.data.cast("B") for r in own]))

@@ -71,8 +71,8 @@ def _touches_only(folder: Path, commit: str, name: str) -> bool:
 
 
 def _is_ancestor(folder: Path, change: str | None, commit: str) -> bool | None:
-    """None where the commit is unknown here."""
-    if change is None or _git(folder, "cat-file", "-e", f"{commit}^{{commit}}") is None:
+    """None where the commit is not in this history: unknown, or of another branch that a clone would lack."""
+    if change is None or _git(folder, "merge-base", "--is-ancestor", commit, "HEAD") is None:
         return None
     return _git(folder, "merge-base", "--is-ancestor", change, commit) is not None
 

@@ -107,6 +107,9 @@ class CudaMeasurement:
             self._end()
 
     def sample(self, rounds: int = 1) -> float:
+        # While the host checked results the device idled, and may have lowered its clock: the round before once more,
+        # which does not count and leaves the caches as that round left them.
+        self._enqueue([(self._round - 1) % len(self._lanes)])
         sets = [(self._round + k) % len(self._lanes) for k in range(rounds)]
         self._round += rounds
         self._reached = tuple(sorted(set(sets)))
