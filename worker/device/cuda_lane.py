@@ -23,6 +23,20 @@ POISON_WORD = 0xA5A5A5A5
 
 
 @dataclass(frozen=True)
+class PreparedLaunch:
+    """A launch with its packed arguments. The driver copies struct before enqueue() returns; pointers points at it."""
+
+    context: CudaContext
+    function: Any
+    shape: tuple[int, ...]
+    struct: Any
+    pointers: Any
+
+    def enqueue(self, stream: Any) -> None:
+        self.context.call("cuLaunchKernel", self.function, *self.shape, stream, ctypes.addressof(self.pointers), 0)
+
+
+@dataclass(frozen=True)
 class Lane:
     """block: the address of its memory, `addresses` those of the buffers in it, which `buffers` describes."""
 
@@ -67,13 +81,16 @@ class Lane:
         host = self._host_address(copy, arrays)
         self.context.call("cuMemcpyDtoHAsync", host, self.addresses[copy.buffer], copy.nbytes, self.stream)
 
-    def launch(self, launch: Launch, function: Any) -> None:
+    def prepare(self, launch: Launch, function: Any) -> PreparedLaunch:
+        """The launch on this lane's buffers, to be enqueued any number of times."""
         packed = launch.kernel.struct.pack(launch.values, self.addresses)
-        # The driver copies the struct before it returns: both objects have to live only until then.
         struct = ctypes.create_string_buffer(packed, len(packed))
         pointers = (ctypes.c_void_p * 1)(ctypes.addressof(struct))
         shape = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
-        self.context.call("cuLaunchKernel", function, *shape, self.stream, ctypes.addressof(pointers), 0)
+        return PreparedLaunch(self.context, function, shape, struct, pointers)
+
+    def launch(self, launch: Launch, function: Any) -> None:
+        self.prepare(launch, function).enqueue(self.stream)
 
     def poison(self) -> None:
         """Fills what kernels write, so that bytes which no kernel wrote show. The layout leaves room for whole words."""

@@ -62,6 +62,17 @@ class CudaModules:
             self._shared_allowed[key] = launch.shared
         return function
 
+    def image(self, unit: Unit) -> bytes:
+        """What is loaded: a cubin, or PTX text with a zero behind it. Raises ServiceError."""
+        try:
+            source = self._sources.cuda(unit.entry, unit.header())
+        except MissingSource as error:
+            raise ServiceError(Status.INTERNAL, str(error)) from error
+        target, verify = self._target, self._verify
+        key = self._nvrtc.key(source, target, verify=verify)
+        image = self._cache.load(key, lambda: self._nvrtc.compile(source, target, verify=verify).data)
+        return image if target.form == "cubin" else image + b"\0"
+
     def close(self) -> None:
         for module in self._modules.values():
             self._context.call("cuModuleUnload", module)
@@ -77,15 +88,5 @@ class CudaModules:
             lock = self._unit_locks.setdefault(unit, threading.Lock())
         with lock:
             if unit not in self._modules:
-                self._modules[unit] = self._context.call("cuModuleLoadData", self._image(unit))
+                self._modules[unit] = self._context.call("cuModuleLoadData", self.image(unit))
             return self._modules[unit]
-
-    def _image(self, unit: Unit) -> bytes:
-        try:
-            source = self._sources.cuda(unit.entry, unit.header())
-        except MissingSource as error:
-            raise ServiceError(Status.INTERNAL, str(error)) from error
-        target, verify = self._target, self._verify
-        key = self._nvrtc.key(source, target, verify=verify)
-        image = self._cache.load(key, lambda: self._nvrtc.compile(source, target, verify=verify).data)
-        return image if target.form == "cubin" else image + b"\0"

@@ -27,6 +27,7 @@ from limbd.worker.device.cuda import CudaBackend
 
 MODULUS = (1 << 255) - 31  # eight limbs, odd, not 2^256 - c
 ILLEGAL_ADDRESS, INVALID_VALUE, NOT_PERMITTED = 700, 1, 800
+NOT_SUPPORTED = 801
 OP = by_name("mod-mul")
 WIDTH = 32
 
@@ -215,10 +216,25 @@ def measure(bench: Bench) -> None:
     requests = [batch.request for batch in batches]
     samples = backend.measure(requests, plan, results, repeats=5, warmup=2, back_to_back=4)
     assert samples == [0.125] * 5
-    assert bench.calls("cuLaunchKernel") == 7 * 4
+    assert bench.calls("cuLaunchKernel") == 7 * (1 + 4)  # one that does not count, then the rounds
     for batch in batches:
         batch.check()
     assert bench.used() == 0
+    assert bench.calls("cuStreamWaitValue32") == 7
+
+
+def ungated(bench: Bench) -> None:
+    """Where the driver cannot let a stream wait for the host, samples are taken all the same, and say so."""
+    backend, batch = bench.backend(), Batch(500, 1)
+    bench.fail("cuStreamWaitValue32", NOT_SUPPORTED)
+    with backend.measuring([batch.request], batch.plan(backend, whole=True), [memoryview(batch.result)]) as measurement:
+        assert measurement.sample(100) == 0.005
+        assert measurement.collect() == (0,)
+        assert not measurement.gated
+        measurement.sample()
+    batch.check()
+    assert bench.calls("cuStreamWaitValue32") == 1
+    assert bench.used() == 0 and bench.calls("cuMemFreeHost") == 1
 
 
 def host_memory(bench: Bench) -> None:
@@ -259,7 +275,7 @@ SCENARIOS: dict[str, Callable[[Bench], None]] = {
     scenario.__name__: scenario
     for scenario in (
         *(pieces, many_pieces, one_thread_starts_more_than_fits, threads, out_of_memory, sticky, rejected_launch),
-        *(poison, measure, host_memory, second_start),
+        *(poison, measure, ungated, host_memory, second_start),
     )
 }
 
