@@ -3,7 +3,9 @@
     python -m limbd.harness.sass 0001 --arch sm_89,sm_90 --disassembler PATH/cuobjdump
 
 compiles the units that harness/candidates/plan_NNNN.py names in its function sass_units() with NVRTC and prints a line for
-each kernel and each loop in it: how many instructions of a kind a turn has. cuobjdump belongs to the CUDA toolkit.
+each kernel and each loop in it: how many instructions of a kind a turn has, and how many clocks one warp alone needs at
+least to issue them: the sum of the stall counts that ptxas wrote into them (bits 105 to 108 of an instruction), which
+cover every instruction of fixed latency. cuobjdump belongs to the CUDA toolkit.
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ KINDS = (
 OTHER = "other"
 
 _FUNCTION = re.compile(r"^\s*Function : (\w+)", re.MULTILINE)
-_INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]+)\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)([^;]*);", re.MULTILINE)
+_INSTRUCTION = re.compile(
+    r"^\s*/\*([0-9a-f]+)\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)([^;]*);\s*/\* 0x[0-9a-f]{16} \*/\s*/\* 0x([0-9a-f]{16}) \*/",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class Instruction:
     address: int
     opcode: str
     operands: str
+    stall: int
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ class Stretch:
 
     name: str
     counts: Counter[str]
+    clocks: int
 
     @property
     def instructions(self) -> int:
@@ -66,7 +73,10 @@ def kernels(text: str) -> dict[str, list[Instruction]]:
     _, *parts = _FUNCTION.split(text)
     found = {}
     for name, body in zip(parts[::2], parts[1::2], strict=True):
-        lines = [Instruction(int(at, 16), op, rest.strip()) for at, op, rest in _INSTRUCTION.findall(body)]
+        lines = [
+            Instruction(int(at, 16), opcode, rest.strip(), int(high, 16) >> 41 & 15)
+            for at, opcode, rest, high in _INSTRUCTION.findall(body)
+        ]
         end = next((i for i, line in enumerate(lines) if _target(line) == line.address), len(lines))
         found[name] = lines[:end]
     return found
@@ -74,12 +84,12 @@ def kernels(text: str) -> dict[str, list[Instruction]]:
 
 def stretches(lines: Sequence[Instruction]) -> Iterator[Stretch]:
     """The kernel, then each loop (a branch back), inner ones counted in outer ones too."""
-    yield Stretch("whole", _counted(lines))
+    yield _stretch("whole", lines)
     for line in lines:
         target = _target(line)
         if target is not None and target < line.address:
             body = [each for each in lines if target <= each.address <= line.address]
-            yield Stretch(f"loop {target:#x}", _counted(body))
+            yield _stretch(f"loop {target:#x}", body)
 
 
 def _target(line: Instruction) -> int | None:
@@ -89,12 +99,13 @@ def _target(line: Instruction) -> int | None:
     return int(found.group(1), 16) if found else None
 
 
-def _counted(lines: Sequence[Instruction]) -> Counter[str]:
-    return Counter(
+def _stretch(name: str, lines: Sequence[Instruction]) -> Stretch:
+    counts = Counter(
         next((kind for kind, pattern in KINDS if pattern.match(line.opcode)), OTHER)
         for line in lines
         if line.opcode != "NOP"
     )
+    return Stretch(name, counts, sum(line.stall for line in lines))
 
 
 def disassemble(cubin: bytes, disassembler: str) -> str:
@@ -109,8 +120,8 @@ def disassemble(cubin: bytes, disassembler: str) -> str:
 def report(units: dict[str, Unit], arch: str, disassembler: str, nvrtc: Nvrtc, only: str) -> Iterator[str]:
     """Lines of a table in Markdown."""
     names = [kind for kind, _ in KINDS] + [OTHER]
-    yield f"| {arch} | kernel | regs | stretch | all | " + " | ".join(names) + " |"
-    yield "|---" * (5 + len(names)) + "|"
+    yield f"| {arch} | kernel | regs | stretch | clocks | all | " + " | ".join(names) + " |"
+    yield "|---" * (6 + len(names)) + "|"
     for name, unit in units.items():
         compiled = nvrtc.compile(Sources().cuda(unit.entry, unit.header()), Target(int(arch.removeprefix("sm_"))))
         registers = {usage.function: usage.registers for usage in compiled.usage}
@@ -119,7 +130,7 @@ def report(units: dict[str, Unit], arch: str, disassembler: str, nvrtc: Nvrtc, o
                 continue
             for part in stretches(lines):
                 counts = " | ".join(str(part.counts[kind]) for kind in names)
-                yield f"| {name} | {kernel} | {registers[kernel]} | {part.name} | {part.instructions} | {counts} |"
+                yield f"| {name} | {kernel} | {registers[kernel]} | {part.name} | {part.clocks} | {part.instructions} | {counts} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -3,7 +3,8 @@
 Options of a case: launch "full" (one element a thread, the device filled) or "article" (32 blocks of 32 threads, a run of
 adjacent elements each); rounds: products an element. full computes a b^rounds, each product needing the one before.
 article computes the same a b in each round; with xor the lowest limb of a becomes a[0] ^ r[0] after each product r, and
-the last r is the result; flipped says that the rows of the product are [b] a[i] instead of [a] b[i].
+the last r is the result; flipped says that the rows of the product are [b] a[i] instead of [a] b[i]; unroll is how many
+turns of the loop over rounds the compiler puts side by side.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ PRIME = (1 << 256) - COMPLEMENT
 WAYS = ("even-odd-32", "row-32", "even-odd-64", "row-64", "split", "general", "shipped")
 
 ARTICLE_GRID, ARTICLE_BLOCK = 32, 32
+UNROLLS = (1, 2, 4, 8)
 FULL_BLOCK = 256
 
 STRUCT = Struct(
@@ -46,21 +48,22 @@ STRUCT = Struct(
     ),
 )
 
-_OPTIONS = {"launch": "full", "rounds": 1, "xor": False, "flipped": False}
+_OPTIONS = {"launch": "full", "rounds": 1, "xor": False, "flipped": False, "unroll": 1}
 
 
-def unit(way: str) -> Unit:
+def unit(way: str, unroll: int = 1) -> Unit:
     """The compile unit of one way: five kernels."""
-    return Unit("candidate/0001/columns", (STRUCT,), (("WAY", WAYS.index(way)),))
+    return Unit("candidate/0001/columns", (STRUCT,), (("WAY", WAYS.index(way)), ("UNROLLED", unroll)))
 
 
 def kernel_name(options: Options) -> str:
     """The kernel that a case's options ask for. Raises InputError."""
     unknown = options.keys() - _OPTIONS.keys()
-    launch, rounds, xor, flipped = ({**_OPTIONS, **options}[key] for key in _OPTIONS)
-    if unknown or launch not in ("full", "article") or not isinstance(rounds, int) or not 1 <= rounds < 1 << 32:
-        raise InputError(f"plan 0001 has options launch, rounds, xor and flipped, not {dict(options)}")
-    if launch == "full" and not xor and not flipped:
+    launch, rounds, xor, flipped, unroll = ({**_OPTIONS, **options}[key] for key in _OPTIONS)
+    counts = isinstance(rounds, int) and 1 <= rounds < 1 << 32 and unroll in UNROLLS
+    if unknown or launch not in ("full", "article") or not counts:
+        raise InputError(f"plan 0001 has options {', '.join(_OPTIONS)}, not {dict(options)}")
+    if launch == "full" and not xor and not flipped and unroll == 1:
         return "columns_streamed" if rounds == 1 else "columns_resident"
     if launch == "article" and (xor or not flipped):
         return "columns_article" + ("_flipped" if flipped else "_xor" if xor else "")
@@ -72,7 +75,7 @@ def plan_of(way: str, request: Request, traits: Traits, options: Options) -> Lau
         raise InputError(f"plan 0001 is about the secp256k1 prime, not {request.modulus:#x}")
     article = options.get("launch") == "article"
     name = kernel_name(options)
-    kernel = Kernel(unit(way), name, STRUCT, ARTICLE_BLOCK if article else FULL_BLOCK)
+    kernel = Kernel(unit(way, options.get("unroll", 1)), name, STRUCT, ARTICLE_BLOCK if article else FULL_BLOCK)
     constants = {"complement": COMPLEMENT, "rounds": options.get("rounds", 1), **barrett(PRIME, LIMBS)}
 
     def launch(n: int) -> Launch:
@@ -148,4 +151,4 @@ CANDIDATES = {way: _declared(way) for way in WAYS}
 
 def sass_units() -> dict[str, Unit]:
     """What limbd.harness.sass disassembles."""
-    return {way: unit(way) for way in WAYS}
+    return {f"{way} x{unroll}": unit(way, unroll) for unroll in UNROLLS for way in WAYS}

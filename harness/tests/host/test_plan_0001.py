@@ -28,6 +28,7 @@ LAUNCHES: tuple[dict[str, Any], ...] = (
     {"launch": "article", "rounds": 1, "xor": True},
     {"launch": "article", "rounds": 3, "xor": True},
     {"launch": "article", "rounds": 3, "xor": True, "flipped": True},
+    {"launch": "article", "rounds": 7, "xor": True, "unroll": 4},
 )
 
 
@@ -133,6 +134,8 @@ def test_hard_operands_take_every_path() -> None:
         {"rounds": "1"},
         {"launch": "full", "xor": True},
         {"launch": "article", "flipped": True},
+        {"launch": "full", "unroll": 2},
+        {"launch": "article", "unroll": 3},
         {"turns": 1},
     ],
     ids=str,

@@ -34,6 +34,8 @@ __device__ __forceinline__ void resident(const columns_args& args) {
 
 // The article's loop: each thread has a run of adjacent elements, and multiplies the same a and b `rounds` times over.
 // XOR: a's lowest limb changes with each result. FLIPPED: rows are [b] a[i], so that only row 0 has the changing limb.
+// UNROLLED turns of the loop over rounds follow one another without a branch; then the compiler shares between them what
+// depends on no changing limb.
 template <bool XOR, bool FLIPPED>
 __device__ __forceinline__ void article(const columns_args& args) {
     const uint64_t threads = uint64_t(gridDim.x) * blockDim.x, each = (args.n + threads - 1) / threads;
@@ -43,7 +45,7 @@ __device__ __forceinline__ void article(const columns_args& args) {
         uint32_t a[WORDS], b[WORDS], r[WORDS] = {};
         element::load<WORDS>(a, args.a, index);
         element::load<WORDS>(b, args.b, index);
-#pragma unroll 1
+#pragma unroll UNROLLED
         for (uint32_t round = 0; round < args.rounds; ++round) {
             if constexpr (FLIPPED) {
                 ways::multiply<WAY>(r, b, a, args);
