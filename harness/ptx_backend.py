@@ -41,6 +41,9 @@ class PtxBackend:
     def register(self, memory: memoryview) -> None:
         """Buffers are copied."""
 
+    def unregister(self, memory: memoryview) -> None:
+        """Nothing was registered."""
+
     def start(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
         arrays = {name: array.tobytes() for name, array in request.arrays.items()}
         for piece in plan.pieces:

@@ -368,6 +368,8 @@ class AsyncClient(_Calls):
         except TimeoutError:
             raise ServiceError(Status.DEADLINE_EXCEEDED, f"no answer within {self._timeout} s") from None
         if asked.error is not None:
+            if self._local is not None:
+                await asyncio.to_thread(_explain, asked, self._local)
             raise asked.error
         return asked.values()
 

@@ -133,7 +133,7 @@ class Connection:
         """End of input."""
         self.truncated = self._session.reading and self._decoder.inside
         if self.truncated:
-            self._service.say_limited(f"limbd: error: the input{self._whose} ended inside a frame")
+            self._say(f"limbd: error: the input{self._whose} ended inside a frame")
         self._act(self._session.ended())
 
     def lost(self) -> None:
@@ -153,8 +153,7 @@ class Connection:
                 self._let_go(request)
         self._requests.clear()
         self._incoming = self._admitted = None
-        self._service.budget.close(self._share)
-        self._service.leave(self)
+        self._service.leave(self, self._share)
         self._on_closed(self)
 
     # --- what the service tells ---
@@ -277,7 +276,7 @@ class Connection:
         self._receive(request, Input.REFUSED_FINALLY if refusal.final else Input.REFUSED)
         if refusal.final:
             self.refused = True
-            self._service.say_limited(f"limbd: the input{self._whose} is refused: {refusal.error}")
+            self._say(f"limbd: the input{self._whose} is refused: {refusal.error}")
         self._finish(request, _failure(refusal.error))
 
     def _receive(self, request: Request, event: Input) -> None:
@@ -405,6 +404,13 @@ class Connection:
             for request in self._requests.values():
                 self._cancel(request)
             transport.abort()
+
+    def _say(self, line: str) -> None:
+        """What any client of many could provoke again and again is written at a limited rate."""
+        if self._number is None:
+            self._service.log.put(line)
+        else:
+            self._service.say_limited(line)
 
     @property
     def _whose(self) -> str:

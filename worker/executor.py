@@ -174,7 +174,8 @@ class Executor:
             f"{hello.reason}"
         )
         if self._first_start is not None:
-            self._first_start.set_result(hello.info)
+            if not self._first_start.done():
+                self._first_start.set_result(hello.info)
             self._first_start = None
         self._pump()
 
@@ -208,7 +209,8 @@ class Executor:
     def _start_failed(self, how: str) -> None:
         if self._first_start is not None:
             self.health = Health.DOWN
-            self._first_start.set_exception(StartError(how))
+            if not self._first_start.done():
+                self._first_start.set_exception(StartError(how))
             self._first_start = None
             return
         self._fruitless += 1

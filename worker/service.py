@@ -77,8 +77,11 @@ class Service:
     def enter(self, guest: Guest) -> None:
         self.guests.add(guest)
 
-    def leave(self, guest: Guest) -> None:
+    def leave(self, guest: Guest, share: Share) -> None:
+        """The guest is gone, and with it its claim on memory: what was kept free for it may be another's now."""
         self.guests.discard(guest)
+        self.budget.close(share)
+        self._ask_waiting()
         if not self.guests and self._empty is not None and not self._empty.done():
             self._empty.set_result(None)
 
@@ -129,6 +132,9 @@ class Service:
         if slot is not None:
             self.arena.release(slot)
         self.budget.give(share, nbytes)
+        self._ask_waiting()
+
+    def _ask_waiting(self) -> None:
         for _ in range(len(self._waiting)):
             self._waiting.popleft().room_again()
 

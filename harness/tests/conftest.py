@@ -23,14 +23,19 @@ MakeBackend = Callable[[str, Sources | None], Backend]
 
 
 @pytest.fixture(scope="session")
-def make_backend(pytestconfig: pytest.Config) -> Iterator[MakeBackend]:
-    """(name, sources) -> a backend with checks, closed at the end. Compiled kernels are kept between runs, under
-    pytest's own cache folder."""
-    folder = Path(pytestconfig.cache.mkdir("kernels")) if pytestconfig.cache else None
+def kernel_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where compiled kernels are kept: between runs, under pytest's own cache folder, unless that is switched off."""
+    kept = getattr(pytestconfig, "cache", None)
+    return Path(kept.mkdir("kernels")) if kept else tmp_path_factory.mktemp("kernels")
+
+
+@pytest.fixture(scope="session")
+def make_backend(kernel_cache: Path) -> Iterator[MakeBackend]:
+    """(name, sources) -> a backend with checks, closed at the end."""
     made: list[Backend] = []
 
     def make(name: str, sources: Sources | None) -> Backend:
-        made.append(_make(name, Cache(folder), sources))
+        made.append(_make(name, Cache(kernel_cache), sources))
         return made[-1]
 
     yield make

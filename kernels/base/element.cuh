@@ -31,7 +31,9 @@ __device__ __forceinline__ void store(uint32_t* array, uint64_t index, const uin
     for (int i = 0; i < WORDS; ++i) padded[i] = i < N ? limbs[i < N ? i : 0] : 0;
     uint4* const at = reinterpret_cast<uint4*>(array + index * WORDS);
     UNROLL
-    for (int i = 0; i < WORDS / 4; ++i) at[i] = make_uint4(padded[4 * i], padded[4 * i + 1], padded[4 * i + 2], padded[4 * i + 3]);
+    for (int i = 0; i < WORDS / 4; ++i) {
+        at[i] = make_uint4(padded[4 * i], padded[4 * i + 1], padded[4 * i + 2], padded[4 * i + 3]);
+    }
 }
 
 }  // namespace element

@@ -1,5 +1,5 @@
-// mod-sub: a - b mod m for any m of up to LIMBS limbs, one element a thread, no cooperation. Elements of LIMBS limbs are
-// plain integers; those >= m are reduced first, on a branch that reduced batches never take. out may be a or b.
+// mod-sub: a - b mod m for any m of up to LIMBS limbs, one element a thread, no cooperation. Elements of LIMBS limbs
+// are plain integers; those >= m are reduced first, on a branch that reduced batches never take. out may be a or b.
 #include "base/element.cuh"
 #include "field/barrett.cuh"
 #include "field/mont.cuh"

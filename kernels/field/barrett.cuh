@@ -2,16 +2,19 @@
 // estimate is that of Moeller and Granlund 2011, "Improved division by invariant integers", over many limbs).
 //
 // Notation: W = 2^32, B = W^N. m has N limbs, its top limb is not 0. s = leading zeros of the top limb (0..31),
-// M = m 2^s, so that B / 2 <= M < B. v = floor((B^2 - 1) / M), the reciprocal is v - B, N limbs. All of it is derived in
-// Python (ops/constants.py) and handed over in the kernel's parameter struct.
+// M = m 2^s, so that B / 2 <= M < B. v = floor((B^2 - 1) / M), the reciprocal is v - B, N limbs. All of it is derived
+// in Python (ops/constants.py) and handed over in the kernel's parameter struct.
 //
 // The estimate. Let 0 <= t < m B, T = t 2^s = x B + y with 0 <= y < B; T < M B gives x < M < B. With
-//     q' = x + floor((x (v - B) + y1 (W + v1) W^(N-2)) / B - e),   y1, v1 the top limbs of y and of v - B, 0 <= e < N / W,
+//     q' = x + floor((x (v - B) + y1 (W + v1) W^(N-2)) / B - e),  y1, v1 the top limbs of y, v - B, 0 <= e < N / W,
 // what is left out of T v / B^2 = x + (x (v - B) + y + y (v - B) / B) / B is
-//     (y - y1 W^(N-1)) / B < 1 / W,   (y - y1 W^(N-1)) (v - B) / B^2 < 1 / W,   y1 W^(N-1) (v - B - v1 W^(N-1)) / B^2 < 1 / W,
+//     (y - y1 W^(N-1)) / B < 1 / W,
+//     (y - y1 W^(N-1)) (v - B) / B^2 < 1 / W,
+//     y1 W^(N-1) (v - B - v1 W^(N-1)) / B^2 < 1 / W,
 // and e, so that T v / B^2 - q' < 1 + (N + 3) / W before and after the floor. Since v M > B^2 - M - 1,
 //     0 <= T / M - T v / B^2 = T (B^2 - v M) / (M B^2) <= T / B^2.
-// With Q = floor(t / m) = floor(T / M) and d = T / B^2 + (N + 3) / W, the real number under the floor is above T / M - d, so
+// With Q = floor(t / m) = floor(T / M) and d = T / B^2 + (N + 3) / W, x plus the number under the floor is above
+// T / M - d, so
 //     0 <= Q - q' <= ceil(d).
 //   - both factors below m and s >= 1: T / B^2 < m M / B^2 < 1/2, so d < 1 and Q - q' <= 1: r = t - q' m < 2 m < B.
 //   - any t < m B: T / B^2 < 1, so d < 2 and Q - q' <= 2: r = t - q' m < 3 m < 4 B, one more limb.
@@ -31,8 +34,8 @@ __device__ __forceinline__ uint32_t normalised_top(uint32_t* x, const uint32_t* 
 
 // [r] = [t] mod m, canonical. t: 2N limbs, [t] <= (m - 1)^2. s >= 1 (m does not fill its top limb). negated = B - m.
 template <int N>
-__device__ __forceinline__ void reduce_product(uint32_t* r, const uint32_t* t, const uint32_t* m, const uint32_t* negated,
-                                               const uint32_t* reciprocal, uint32_t s) {
+__device__ __forceinline__ void reduce_product(uint32_t* r, const uint32_t* t, const uint32_t* m,
+                                               const uint32_t* negated, const uint32_t* reciprocal, uint32_t s) {
     VERIFY(s >= 1 && s < 32 && m[N - 1] >> (31 - s) == 1);
     uint32_t x[N], q[N], rest[N];
     const uint32_t y1 = normalised_top<N>(x, t, s);
@@ -91,8 +94,8 @@ __device__ __forceinline__ void square(uint32_t* r, const uint32_t* a, const uin
 
 // [r] = [a] mod m for any a of E >= N limbs: E / N reductions (rounded up), from the top down. negated: N + 1 limbs.
 template <int N, int E, int AT = (E - 1) / N>
-__device__ __forceinline__ void reduce_element(uint32_t* r, const uint32_t* a, const uint32_t* m, const uint32_t* negated,
-                                               const uint32_t* reciprocal, uint32_t s) {
+__device__ __forceinline__ void reduce_element(uint32_t* r, const uint32_t* a, const uint32_t* m,
+                                               const uint32_t* negated, const uint32_t* reciprocal, uint32_t s) {
     uint32_t t[2 * N];
     UNROLL
     for (int i = 0; i < N; ++i) t[i] = AT * N + i < E ? a[AT * N + i < E ? AT * N + i : 0] : 0;
@@ -102,7 +105,7 @@ __device__ __forceinline__ void reduce_element(uint32_t* r, const uint32_t* a, c
     if constexpr (AT > 0) reduce_element<N, E, AT - 1>(r, a, m, negated, reciprocal, s);
 }
 
-// --- one reducer for every modulus of up to N limbs -------------------------------------------------------------------
+// --- one reducer for every modulus of up to N limbs ------------------------------------------------------------------
 //
 // M = m 2^s with 0 <= s < 32 N leading zeros in all; t mod m = ((t 2^s) mod M) / 2^s.
 

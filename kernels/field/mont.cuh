@@ -12,7 +12,8 @@ namespace mont {
 // [r] = [a][b] / R mod m, canonical, for [a][b] < R m: one factor below m is enough, the other may be any N limbs.
 // FULL: m may have its top bit set. FULL = false allows [a] + m <= R only.
 template <int N, bool FULL = true>
-__device__ __forceinline__ void multiply(uint32_t* r, const uint32_t* a, const uint32_t* b, const uint32_t* m, uint32_t n0) {
+__device__ __forceinline__ void multiply(uint32_t* r, const uint32_t* a, const uint32_t* b, const uint32_t* m,
+                                         uint32_t n0) {
     VERIFY(limb::less<N>(a, m) || limb::less<N>(b, m));
     uint32_t value[N];
     const uint32_t carry = limb::montgomery_product<N, FULL>(value, a, b, m, n0);
@@ -35,7 +36,8 @@ __device__ __forceinline__ void square(uint32_t* r, const uint32_t* a, const uin
 
 // [r] = [a][b] / R mod m in [0, 2m), for [a], [b] in [0, 2m) and m < R / 4: (2m 2m + R m) / R < 2m.
 template <int N>
-__device__ __forceinline__ void multiply_lazy(uint32_t* r, const uint32_t* a, const uint32_t* b, const uint32_t* m, uint32_t n0) {
+__device__ __forceinline__ void multiply_lazy(uint32_t* r, const uint32_t* a, const uint32_t* b, const uint32_t* m,
+                                              uint32_t n0) {
     VERIFY(m[N - 1] >> 30 == 0);
     uint32_t value[N];
     limb::montgomery_product<N, false>(value, a, b, m, n0);
@@ -50,7 +52,8 @@ __device__ __forceinline__ void canonical(uint32_t* r, const uint32_t* m) {
 
 // Montgomery form of any a of N limbs, canonical (a R2 < R m).
 template <int N>
-__device__ __forceinline__ void enter(uint32_t* r, const uint32_t* a, const uint32_t* r2, const uint32_t* m, uint32_t n0) {
+__device__ __forceinline__ void enter(uint32_t* r, const uint32_t* a, const uint32_t* r2, const uint32_t* m,
+                                      uint32_t n0) {
     multiply<N>(r, a, r2, m, n0);
 }
 
@@ -83,7 +86,8 @@ __device__ __forceinline__ void subtract(uint32_t* r, const uint32_t* a, const u
 // Montgomery form of any a of E >= N limbs: with a = sum of a_k R^k, a_k of N limbs, Horner's rule from the top.
 // Entering a form is a product by R, which is Horner's step as well.
 template <int N, int E, int AT = (E - 1) / N>
-__device__ __forceinline__ void enter_element(uint32_t* r, const uint32_t* a, const uint32_t* r2, const uint32_t* m, uint32_t n0) {
+__device__ __forceinline__ void enter_element(uint32_t* r, const uint32_t* a, const uint32_t* r2, const uint32_t* m,
+                                              uint32_t n0) {
     uint32_t part[N];
     UNROLL
     for (int i = 0; i < N; ++i) part[i] = AT * N + i < E ? a[AT * N + i < E ? AT * N + i : 0] : 0;
@@ -97,7 +101,7 @@ __device__ __forceinline__ void enter_element(uint32_t* r, const uint32_t* a, co
     if constexpr (AT > 0) enter_element<N, E, AT - 1>(r, a, r2, m, n0);
 }
 
-// --- a modulus known at compile time ------------------------------------------------------------------------------------
+// --- a modulus known at compile time ---------------------------------------------------------------------------------
 
 // P: a field's constants as ops/params/render.py writes them (N, BITS, MODULUS, N0INV, R, R2). An element is a
 // `uint32_t[LIMBS]` in Montgomery form, canonical unless a function says [0, 2m).

@@ -1,18 +1,6 @@
 // Fibers: one small stack for each CUDA thread of a block, and the switch between them.
 #pragma once
 
-#if defined(__SANITIZE_ADDRESS__)
-#define LIMBD_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define LIMBD_ASAN 1
-#endif
-#endif
-
-#ifdef LIMBD_ASAN
-#include <sanitizer/common_interface_defs.h>
-#endif
-
 // Which switch: assembly where we have it (four times faster), else POSIX contexts; -DLIMBD_UCONTEXT chooses these.
 #if !defined(LIMBD_UCONTEXT) && !defined(__x86_64__) && !defined(__aarch64__)
 #define LIMBD_UCONTEXT 1

@@ -22,6 +22,17 @@
 #include <new>
 #include <type_traits>
 
+#if defined(__SANITIZE_ADDRESS__)
+#define LIMBD_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define LIMBD_ASAN 1
+#endif
+#endif
+#ifdef LIMBD_ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 #pragma GCC visibility push(hidden)
 
 #include "host/context.hpp"

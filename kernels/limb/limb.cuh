@@ -19,8 +19,8 @@
 //   wide_square<N>(t, a)              [t] = [a]^2,                      likewise
 //   low_multiply_add<K, Q>(r, q, v)   [r] = [r] + [q][v] mod W^K,       q has Q <= K limbs, v and r have K; no aliases
 //   estimate_quotient<N>(q, x, y, lo)
-//                                     [q] = [x] + floor(([x][y] + lo (W + y') W^(N-2)) / W^N - e), where y' is the top limb
-//                                     of y and 0 <= e < N / W; the caller guarantees that it stays below W^N. No aliases
+//                                     [q] = [x] + floor(([x][y] + lo (W + y') W^(N-2)) / W^N - e), y' y's top limb,
+//                                     0 <= e < N / W; the caller guarantees that [q] stays below W^N. No aliases
 //   montgomery_product<N, FULL>(r, a, b, m, n0) -> c
 //                                     [r] + c W^N = ([a][b] + k [m]) / W^N for the k in 0..W^N-1 that makes it exact.
 //                                     N even, m odd, n0 = -m^-1 mod W. [a][b] < W^N [m] gives a result below 2 [m], and
@@ -49,6 +49,7 @@ __device__ __forceinline__ void copy(uint32_t* r, const uint32_t* a) {
     for (int i = 0; i < N; ++i) r[i] = a[i];
 }
 
+// [r] = word
 template <int N>
 __device__ __forceinline__ void set_word(uint32_t* r, uint32_t word) {
     UNROLL

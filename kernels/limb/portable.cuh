@@ -4,7 +4,7 @@
 
 #include "base/platform.cuh"
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "limbs pair up to words in place, and the wire is little-endian");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "pairs of limbs are words in place");
 
 namespace limb {
 

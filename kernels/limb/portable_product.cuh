@@ -89,7 +89,8 @@ __forceinline__ void estimate_quotient(uint32_t* q, const uint32_t* x, const uin
 __forceinline__ Word widen_inverse(uint32_t n0, Word m) { return n0 * (2 + m * n0); }
 
 template <int N, bool FULL>
-__forceinline__ uint32_t montgomery_product(uint32_t* r, const uint32_t* a, const uint32_t* b, const uint32_t* m, uint32_t n0) {
+__forceinline__ uint32_t montgomery_product(uint32_t* r, const uint32_t* a, const uint32_t* b, const uint32_t* m,
+                                            uint32_t n0) {
     static_assert(N % 2 == 0, "an odd number of limbs is padded to an even one");
     constexpr int L = N / 2;
     Word x[L], y[L], p[L], z[L + 2] = {};

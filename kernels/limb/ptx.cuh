@@ -4,6 +4,9 @@
 // An asm text is a literal, so that the number of limbs has to choose between texts. They are built from one step by
 // the lists CHAIN and ROW, which name operands by fixed slots: limb i of an array is always operand FIRST + i, whatever
 // N is. Slots above N are bound to a spare variable and are not named by the text; they cost nothing.
+//
+// Every output is early-clobber (&): a block writes some of its outputs before it has read all of its inputs, and
+// without the mark the compiler may put both into one register.
 #pragma once
 
 #include "base/platform.cuh"
@@ -44,7 +47,7 @@ __device__ __forceinline__ uint32_t word(const uint32_t* array) {
     "r"(word<n, 0, 2>(v)), "r"(word<n, 1, 2>(v)), "r"(word<n, 2, 2>(v)), "r"(word<n, 3, 2>(v)),                  \
         "r"(word<n, 4, 2>(v)), "r"(word<n, 5, 2>(v)), "r"(word<n, 6, 2>(v))
 
-// --- chains over limbs: operands r %0..%12, carry %13, a %14..%26, b %27..%39 ------------------------------------------
+// --- chains over limbs: operands r %0..%12, carry %13, a %14..%26, b %27..%39 ----------------------------------------
 
 #define LIMB_CHAIN_1(F, X) F(0, 14, 27)
 #define LIMB_CHAIN_2(F, X) LIMB_CHAIN_1(F, X) X(1, 15, 28)
@@ -136,7 +139,7 @@ __device__ __forceinline__ void shift_right(uint32_t* r, const uint32_t* a, uint
     for (int i = 0; i < N; ++i) r[i] = __funnelshift_r(a[i], i + 1 == N ? 0 : a[i + 1 == N ? i : i + 1], s);
 }
 
-// --- rows: every second limb of a vector times one word, so that the products of a row do not overlap ------------------
+// --- rows: every second limb of a vector times one word, so that the products of a row do not overlap ----------------
 //
 // acc %0..%13, top %14, over %15, low %16, w %17, v %18..%24 (limbs 0, 2, 4.. of the vector), addend %25, n0 %26.
 // mad.lo.cc and madc.hi.cc on the same operands and a register pair become one 32 x 32 + 64 bit multiplication.
@@ -176,7 +179,9 @@ template <int P>
 __device__ __forceinline__ void row_multiply(uint32_t* acc, const uint32_t* v, uint32_t w) {
     UNROLL
     for (int k = 0; k < P; ++k) {
-        asm("mul.lo.u32 %0, %2, %3;\n\tmul.hi.u32 %1, %2, %3;" : "=&r"(acc[2 * k]), "=&r"(acc[2 * k + 1]) : "r"(v[2 * k]), "r"(w));
+        asm("mul.lo.u32 %0, %2, %3;\n\tmul.hi.u32 %1, %2, %3;"
+            : "=&r"(acc[2 * k]), "=&r"(acc[2 * k + 1])
+            : "r"(v[2 * k]), "r"(w));
     }
 }
 
@@ -198,18 +203,22 @@ __device__ __forceinline__ void row_cut(uint32_t* acc, const uint32_t* v, uint32
 
 // low += addend, whose carry enters acc += v w; acc: 2P limbs, no carry may leave it.
 template <int P>
-__device__ __forceinline__ void row_after_add(uint32_t* acc, const uint32_t* v, uint32_t w, uint32_t& low, uint32_t addend) {
+__device__ __forceinline__ void row_after_add(uint32_t* acc, const uint32_t* v, uint32_t w, uint32_t& low,
+                                              uint32_t addend) {
     uint32_t spare = 0, top = 0, over = 0;
     LIMB_ASM(P, LIMB_ROW, "add.cc.u32 %16, %16, %25;\n\t", LIMB_MAD, LIMB_MAD, "",
-             LIMB_OUT14("+&r", 2 * P, acc), "+&r"(top), "+&r"(over), "+&r"(low), "+&r"(w) : LIMB_IN7(P, v), "r"(addend));
+             LIMB_OUT14("+&r", 2 * P, acc), "+&r"(top), "+&r"(over), "+&r"(low), "+&r"(w)
+             : LIMB_IN7(P, v), "r"(addend));
 }
 
 // The same with w = low n0 for the new low: a row of a Montgomery reduction. Returns w.
 template <int P>
-__device__ __forceinline__ uint32_t row_reduce(uint32_t* acc, const uint32_t* v, uint32_t n0, uint32_t& low, uint32_t addend) {
+__device__ __forceinline__ uint32_t row_reduce(uint32_t* acc, const uint32_t* v, uint32_t n0, uint32_t& low,
+                                               uint32_t addend) {
     uint32_t spare = 0, top = 0, over = 0, w = 0;
     LIMB_ASM(P, LIMB_ROW, "add.cc.u32 %16, %16, %25;\n\tmul.lo.u32 %17, %16, %26;\n\t", LIMB_MAD, LIMB_MAD, "",
-             LIMB_OUT14("+&r", 2 * P, acc), "+&r"(top), "+&r"(over), "+&r"(low), "+&r"(w) : LIMB_IN7(P, v), "r"(addend), "r"(n0));
+             LIMB_OUT14("+&r", 2 * P, acc), "+&r"(top), "+&r"(over), "+&r"(low), "+&r"(w)
+             : LIMB_IN7(P, v), "r"(addend), "r"(n0));
     return w;
 }
 
@@ -235,7 +244,7 @@ __device__ __forceinline__ uint32_t diagonal(uint32_t* acc, const uint32_t* v, u
     return carry;
 }
 
-// --- the product by one word, limb by limb ----------------------------------------------------------------------------
+// --- the product by one word, limb by limb ---------------------------------------------------------------------------
 
 // r %0..%12, carry %13, a %14..%26, w %27
 template <int N>

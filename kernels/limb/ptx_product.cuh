@@ -5,8 +5,8 @@
 // multiply-add with carry, and one addition at the end joins the two.
 //
 // A row is one b[i] times every second limb of a. Why its carry stops at the next word: after row i an accumulator is
-// at most [a] (b[0] + .. + b[i] W^i) < W^(N + i + 1). A row whose last product is a[N-1] b[i] ends in word N + i, so its
-// carry is 0; one whose last product is a[N-2] b[i] carries into word N + i, which is 0 until then.
+// at most [a] (b[0] + .. + b[i] W^i) < W^(N + i + 1). A row whose last product is a[N-1] b[i] ends in word N + i, so
+// its carry is 0; one whose last product is a[N-2] b[i] carries into word N + i, which is 0 until then.
 #pragma once
 
 #include "limb/ptx.cuh"
@@ -21,7 +21,7 @@ __device__ __forceinline__ void product_row(uint32_t* acc, const uint32_t* v, ui
     if constexpr (COUNT > 0 && !CARRY) row<COUNT>(acc, v, w, none, over);
 }
 
-// --- [t] = [a][b] -----------------------------------------------------------------------------------------------------
+// --- [t] = [a][b] ----------------------------------------------------------------------------------------------------
 
 template <int N, int I>
 __device__ __forceinline__ void wide_rows(uint32_t* even, uint32_t* odd, const uint32_t* a, const uint32_t* b) {
@@ -46,9 +46,10 @@ __device__ __forceinline__ void wide_product(uint32_t* t, const uint32_t* a, con
     add<2 * N - 1>(t + 1, even + 1, odd);
 }
 
-// --- [t] = [a]^2: the products of two different limbs once, doubled, and the squares ------------------------------------
+// --- [t] = [a]^2: the products of two different limbs once, doubled, and the squares ---------------------------------
 
-// Row i: a[i] times the limbs above it. a[i] a[i+1], a[i] a[i+3].. are odd, a[i] a[i+2].. even; both begin at word 2i + 1.
+// Row i: a[i] times the limbs above it. a[i] a[i+1], a[i] a[i+3].. are odd and begin at word 2i + 1; a[i] a[i+2].. are
+// even and begin at word 2i + 2.
 // Carries: the accumulators are below [a] (a[0] + .. + a[i] W^i) again.
 template <int N, int I>
 __device__ __forceinline__ void square_rows(uint32_t* even, uint32_t* odd, const uint32_t* a) {
@@ -77,7 +78,7 @@ __device__ __forceinline__ void wide_square(uint32_t* t, const uint32_t* a) {
     }
 }
 
-// --- [r] = [r] + [q][v] mod W^K -----------------------------------------------------------------------------------------
+// --- [r] = [r] + [q][v] mod W^K --------------------------------------------------------------------------------------
 
 // Row i: the limbs 0..K-1-i of v; of the product in word K - 1 only the low half counts.
 template <int K, int Q, int I>
@@ -106,10 +107,10 @@ __device__ __forceinline__ void low_multiply_add(uint32_t* r, const uint32_t* q,
     if constexpr (K > 1) add<K - 1>(r + 1, even + 1, odd);
 }
 
-// --- the quotient of a Barrett reduction ----------------------------------------------------------------------------------
+// --- the quotient of a Barrett reduction -----------------------------------------------------------------------------
 
-// Columns below word C = max(N - 2, 0) are left out: they hold fewer than (N - 2) W^N (1 + 2^-30) / W. Words are counted
-// from C: even[k] is word C + k, odd[k] is word C + k + 1. Row i begins with y[FROM].
+// Columns below word C = max(N - 2, 0) are left out: they hold less than (N - 2) W^N (1 + 2^-30) / W. Words are
+// counted from C: even[k] is word C + k, odd[k] is word C + k + 1. Row i begins with y[FROM].
 template <int N, int I>
 __device__ __forceinline__ void upper_rows(uint32_t* even, uint32_t* odd, const uint32_t* x, const uint32_t* y) {
     constexpr int C = N >= 2 ? N - 2 : 0, FROM = I < C ? C - I : 0, AT = I + FROM - C;
@@ -139,17 +140,18 @@ __device__ __forceinline__ void estimate_quotient(uint32_t* q, const uint32_t* x
     }
 }
 
-// --- Montgomery -----------------------------------------------------------------------------------------------------------
+// --- Montgomery ------------------------------------------------------------------------------------------------------
 
 // State between rows: value = [even] + W [odd] + over W^(N+1), with even[0] = 0; the next row divides it by W, which
 // makes `odd` the even accumulator and even[2..] the odd one, while even[1] is added to the new word 0.
 //
-// Bounds, with FULL: before row i value / W < [a] + [m] (Montgomery's invariant), so that value < W^(N+1) 2 and over is one
-// bit. The row of odd limbs (words 1..N) starts from even[2..] < W^(N-2) and over W^(N-1); its products are at most
+// Bounds, with FULL: before row i value / W < [a] + [m] (Montgomery's invariant), so that value < 2 W^(N+1) and over is
+// one bit. The row of odd limbs (words 1..N) starts from even[2..] < W^(N-2) and over W^(N-1); its products are at most
 // W^N - 2 W^(N-1) + W^(N-2) relative to word 1, so nothing leaves it.
 template <int N, bool FULL, int I>
-__device__ __forceinline__ void montgomery_rows(uint32_t* even, uint32_t* odd, uint32_t over, uint32_t* r, uint32_t& carry,
-                                                const uint32_t* a, const uint32_t* b, const uint32_t* m, uint32_t n0) {
+__device__ __forceinline__ void montgomery_rows(uint32_t* even, uint32_t* odd, uint32_t over, uint32_t* r,
+                                                uint32_t& carry, const uint32_t* a, const uint32_t* b,
+                                                const uint32_t* m, uint32_t n0) {
     constexpr int P = N / 2;
     if constexpr (I == N) {
         even[N] = 0;
@@ -171,8 +173,8 @@ __device__ __forceinline__ void montgomery_rows(uint32_t* even, uint32_t* odd, u
 }
 
 template <int N, bool FULL>
-__device__ __forceinline__ uint32_t montgomery_product(uint32_t* r, const uint32_t* a, const uint32_t* b, const uint32_t* m,
-                                                       uint32_t n0) {
+__device__ __forceinline__ uint32_t montgomery_product(uint32_t* r, const uint32_t* a, const uint32_t* b,
+                                                       const uint32_t* m, uint32_t n0) {
     static_assert(N % 2 == 0, "an odd number of limbs is padded to an even one");
     uint32_t even[N + 1], odd[N + 1], over = 0, none = 0, carry;
     row_multiply<N / 2>(even, a, b[0]);
@@ -187,7 +189,8 @@ __device__ __forceinline__ uint32_t montgomery_product(uint32_t* r, const uint32
 // Rows of the lower half alone: with value < W^N before a row, (value + w [m]) / W <= (W^N - 1 + (W - 1)(W^N - 1)) / W
 // < W^N after it, so that nothing overflows.
 template <int N, int I>
-__device__ __forceinline__ void reduce_rows(uint32_t* even, uint32_t* odd, uint32_t* r, const uint32_t* m, uint32_t n0) {
+__device__ __forceinline__ void reduce_rows(uint32_t* even, uint32_t* odd, uint32_t* r, const uint32_t* m,
+                                            uint32_t n0) {
     uint32_t none = 0;
     if constexpr (I == N) {
         even[N] = 0;

@@ -111,6 +111,9 @@ class CpuBackend:
     def register(self, memory: memoryview) -> None:
         """Nothing to do: the kernels work in host memory."""
 
+    def unregister(self, memory: memoryview) -> None:
+        """Nothing was registered."""
+
     def prepare(self, units: Iterable[Unit]) -> None:
         """Compiles units, several at a time, and loads them, so that no batch waits for them."""
         wanted = tuple(units)
@@ -132,9 +135,6 @@ class CpuBackend:
 
     def run(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
         return self.finish(self.start(request, plan, result))
-
-    def unregister(self, memory: memoryview) -> None:
-        """Nothing to do: the kernels work in host memory."""
 
     def measuring(
         self, requests: Sequence[Request], plan: LaunchPlan, results: Sequence[memoryview]

@@ -71,10 +71,11 @@ class CudaBackend:
         cache: Cache | None = None,
         poison: bool | None = None,
         verify: bool = False,
+        separate: bool = False,
         sources: Sources | None = None,
     ) -> None:
         """memory: the budget in bytes. poison: fill outputs and scratch before each piece (default: $LIMBD_POISON is 1).
-        verify: compile the kernels' range checks in. Kernels are compiled and loaded at their first use.
+        verify: compile the kernels' range checks in. separate: an allocation for each buffer (for memory checkers). Kernels are compiled and loaded at their first use.
 
         Raises ServiceError(NO_DEVICE) with the reason, or what the driver says of the device.
         """
@@ -86,6 +87,7 @@ class CudaBackend:
         self.cache = cache or Cache()
         self._budget = memory or self._device.memory * DEFAULT_SHARE[0] // DEFAULT_SHARE[1]
         self._poison = os.environ.get(POISON_VARIABLE) == "1" if poison is None else poison
+        self._separate = separate
         self._context = CudaContext(index, self._budget)
         self._modules = CudaModules(self._context, self._nvrtc, target, self.cache, sources or Sources(), verify=verify)
         self._admission = threading.Lock()  # held while memory is found for a batch
@@ -107,7 +109,7 @@ class CudaBackend:
         self._context.register(memory)
 
     def unregister(self, memory: memoryview) -> None:
-        """Undoes register() before the memory is freed; nothing may be in flight on it."""
+        """Unpins what `register` has pinned; no batch may be in flight."""
         self._context.bind()
         self._context.unregister(memory)
 
@@ -186,7 +188,7 @@ class CudaBackend:
                 self._admit(ticket, alone, budget=None)
                 admitted.append(ticket)
             lanes, arrays = [t.lanes[0] for t in tickets], [t.arrays for t in tickets]
-            return CudaMeasurement(self._context, plan.pieces[0], lanes, arrays, self._modules.function, end)
+            return CudaMeasurement(self._context, self._modules, plan.pieces[0], lanes, arrays, end)
         except BaseException:
             end()
             raise
@@ -268,7 +270,7 @@ class CudaBackend:
         lanes: list[Lane] = []
         try:
             for _ in range(plan.lanes):
-                lanes.append(Lane.create(self._context, plan.buffers))
+                lanes.append(Lane.create(self._context, plan.buffers, separate=self._separate))
         except CudaError as error:
             if error.code == OUT_OF_MEMORY:
                 for lane in lanes:

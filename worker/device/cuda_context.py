@@ -117,12 +117,13 @@ class CudaContext:
             self._registered.append(view)
 
     def unregister(self, memory: memoryview) -> None:
-        """Undoes register(); memory that is not pinned is left as it is."""
+        """Unpins memory that was registered as it is; nothing to do where that had failed."""
         address = np.frombuffer(memory, np.uint8).__array_interface__["data"][0]
         with self._lock:
-            found = [view for view in self._registered if view.__array_interface__["data"][0] == address]
-            self._registered = [view for view in self._registered if view.__array_interface__["data"][0] != address]
-        for _ in found:
+            kept = [view for view in self._registered if view.__array_interface__["data"][0] != address]
+            pinned = len(kept) < len(self._registered)
+            self._registered = kept
+        if pinned:
             self.call("cuMemHostUnregister", address)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A lane on a device: a stream, one block of memory that holds the plan's buffers, and what is enqueued on them."""
+"""A lane on a device: a stream, the memory of the plan's buffers, and what is enqueued on them."""
 
 from __future__ import annotations
 
@@ -23,48 +23,56 @@ POISON_WORD = 0xA5A5A5A5
 
 
 @dataclass(frozen=True)
-class PreparedLaunch:
-    """A launch with its packed arguments. The driver copies struct before enqueue() returns; pointers points at it."""
+class Prepared:
+    """A kernel with its grid, block and shared bytes, and its one parameter."""
 
-    context: CudaContext
     function: Any
-    shape: tuple[int, ...]
-    struct: Any
-    pointers: Any
+    shape: tuple[int, int, int, int, int, int, int]
+    parameter: Any
 
-    def enqueue(self, stream: Any) -> None:
-        self.context.call("cuLaunchKernel", self.function, *self.shape, stream, ctypes.addressof(self.pointers), 0)
+    def enqueue(self, context: CudaContext, stream: Any) -> None:
+        # The driver copies the parameter before it returns: the array of pointers has to live only until then.
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self.parameter))
+        context.call("cuLaunchKernel", self.function, *self.shape, stream, ctypes.addressof(pointers), 0)
 
 
 @dataclass(frozen=True)
 class Lane:
-    """block: the address of its memory, `addresses` those of the buffers in it, which `buffers` describes."""
+    """blocks: the addresses of its allocations, `addresses` those of the buffers in them, which `buffers` describes."""
 
     context: CudaContext
     stream: Any
-    block: int
+    blocks: tuple[int, ...]
     buffers: Mapping[str, Buffer]
     addresses: Mapping[str, int]
 
     @classmethod
-    def create(cls, context: CudaContext, buffers: Sequence[Buffer]) -> Lane:
-        """Raises CudaError with code OUT_OF_MEMORY; nothing is held then."""
-        offsets, size = layout(buffers)
+    def create(cls, context: CudaContext, buffers: Sequence[Buffer], *, separate: bool = False) -> Lane:
+        """separate: an allocation of its own and of its exact size for each buffer, so that a memory checker sees where
+        it ends; else one block for all. Raises CudaError with code OUT_OF_MEMORY; nothing is held then."""
+        groups = [(buffer,) for buffer in buffers] if separate else [buffers]
         stream = context.take_stream()
+        blocks: list[int] = []
+        addresses: dict[str, int] = {}
         try:
-            block = context.allocate(size, stream)
+            for group in groups:
+                offsets, size = layout(group)
+                blocks.append(context.allocate(group[0].nbytes if separate else size, stream))
+                addresses |= {name: blocks[-1] + offset for name, offset in offsets.items()}
         except BaseException:
+            for block in blocks:
+                context.free(block, stream)
             context.give_stream(stream)
             raise
-        addresses = {name: block + offset for name, offset in offsets.items()}
-        return cls(context, stream, block, {b.name: b for b in buffers}, addresses)
+        return cls(context, stream, tuple(blocks), {b.name: b for b in buffers}, addresses)
 
     def on(self, stream: Any) -> Lane:
         """The same memory on another stream."""
         return replace(self, stream=stream)
 
     def release(self) -> None:
-        self.context.free(self.block, self.stream)
+        for block in self.blocks:
+            self.context.free(block, self.stream)
         self.context.give_stream(self.stream)
 
     def wait(self) -> None:
@@ -81,16 +89,14 @@ class Lane:
         host = self._host_address(copy, arrays)
         self.context.call("cuMemcpyDtoHAsync", host, self.addresses[copy.buffer], copy.nbytes, self.stream)
 
-    def prepare(self, launch: Launch, function: Any) -> PreparedLaunch:
-        """The launch on this lane's buffers, to be enqueued any number of times."""
+    def prepare(self, launch: Launch, function: Any) -> Prepared:
+        """The launch with its struct packed for this lane's buffers."""
         packed = launch.kernel.struct.pack(launch.values, self.addresses)
-        struct = ctypes.create_string_buffer(packed, len(packed))
-        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(struct))
         shape = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
-        return PreparedLaunch(self.context, function, shape, struct, pointers)
+        return Prepared(function, shape, ctypes.create_string_buffer(packed, len(packed)))
 
     def launch(self, launch: Launch, function: Any) -> None:
-        self.prepare(launch, function).enqueue(self.stream)
+        self.prepare(launch, function).enqueue(self.context, self.stream)
 
     def poison(self) -> None:
         """Fills what kernels write, so that bytes which no kernel wrote show. The layout leaves room for whole words."""

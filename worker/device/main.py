@@ -26,6 +26,7 @@ from limbd.ops.status import LimbdError, Status
 from limbd.worker.device.base import Backend, BackendInfo, Outcome, Ticket
 from limbd.worker.device.choose import NoBackend, choose
 from limbd.worker.device.messages import MESSAGE_BYTES, Answer, Hello, Job, Orders
+from limbd.worker.device.pinned import PinnedMemory
 from limbd.worker.device.self_test import SelfTest
 
 BEAT_BYTES = 16
@@ -38,16 +39,21 @@ UNTESTED = ("null", "reference")
 
 
 class Worker:
-    """One backend at work. memory: the arena's mapping."""
+    """One backend at work. memory: the arena's mapping. pinned: its lasting part, registered as far as it is used."""
 
-    def __init__(self, backend: Backend, info: BackendInfo, memory: memoryview, work: socket.socket) -> None:
+    def __init__(
+        self, backend: Backend, info: BackendInfo, memory: memoryview, pinned: PinnedMemory, work: socket.socket
+    ) -> None:
         self._backend = backend
+        self._pinned = pinned
         self._traits = backend.traits()
         self._self_test = None if info.name in UNTESTED else SelfTest(backend)
         self._memory = memory
         self._work = work
         self._started: queue.SimpleQueue[tuple[Job, Ticket]] = queue.SimpleQueue()
         self._completion: threading.Thread | None = None
+        self._unfinished = 0
+        self._finished = threading.Condition()
 
     def serve(self) -> None:
         """Until the parent closes its end."""
@@ -69,6 +75,7 @@ class Worker:
         result = self._memory[job.result_offset : job.result_offset + job.result_bytes]
         request: Request = op.decode(Call(job.n, job.param, field), payload)
         plan = op.plan(request, self._traits)
+        self._pinned.cover(job.payload_offset, job.result_offset + job.result_bytes, self._settle)
         if self._self_test is not None:
             self._self_test.check(request, plan)
         return self._backend.start(request, plan, result)
@@ -77,6 +84,8 @@ class Worker:
         if self._completion is None:
             self._completion = threading.Thread(target=self._complete, name="completion", daemon=True)
             self._completion.start()
+        with self._finished:
+            self._unfinished += 1
         self._started.put((job, ticket))
 
     def _complete(self) -> None:
@@ -88,6 +97,14 @@ class Worker:
                 self._fail(job, error)
             else:
                 self._answer(Answer(job.id, _status(outcome), outcome))
+            with self._finished:
+                self._unfinished -= 1
+                self._finished.notify()
+
+    def _settle(self) -> None:
+        """Wait until no batch is in flight."""
+        with self._finished:
+            self._finished.wait_for(lambda: self._unfinished == 0)
 
     def _fail(self, job: Job, error: Exception) -> None:
         """A failed job's answer. A device fault is sticky: the process ends with it, before anything else can be
@@ -143,7 +160,7 @@ def main(argument: str) -> int:
     cache = None if orders.cache is None else Path(orders.cache)
     try:
         backend, reason = choose(orders.backend, orders.device, orders.device_memory, cache)
-        backend.register(memory[: orders.lasting_bytes])
+        pinned = PinnedMemory(backend, memory[: orders.lasting_bytes])
         info = backend.describe()
     except NoBackend as error:
         work.send(Hello(None, str(error)).pack())
@@ -152,7 +169,7 @@ def main(argument: str) -> int:
         work.send(Hello(None, "".join(traceback.format_exception(error))).pack())
         return EXIT_NO_BACKEND
     work.send(Hello(info, reason).pack())
-    Worker(backend, info, memory, work).serve()
+    Worker(backend, info, memory, pinned, work).serve()
     return EXIT_OK
 
 

@@ -23,6 +23,9 @@ class NullBackend:
     def register(self, memory: memoryview) -> None:
         """Host memory is written in place."""
 
+    def unregister(self, memory: memoryview) -> None:
+        """Nothing was registered."""
+
     def start(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
         if len(result):
             np.frombuffer(result, dtype=np.uint8)[:] = 0

@@ -32,6 +32,9 @@ class ReferenceBackend:
     def register(self, memory: memoryview) -> None:
         """Host memory is read in place."""
 
+    def unregister(self, memory: memoryview) -> None:
+        """Nothing was registered."""
+
     def start(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
         begin = time.perf_counter()
         request.op.reference(request, result)
@@ -42,9 +45,6 @@ class ReferenceBackend:
 
     def run(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
         return self.finish(self.start(request, plan, result))
-
-    def unregister(self, memory: memoryview) -> None:
-        """Nothing was done."""
 
     def measuring(
         self, requests: Sequence[Request], plan: LaunchPlan, results: Sequence[memoryview]

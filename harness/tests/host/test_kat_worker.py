@@ -15,9 +15,8 @@ from limbd.worker.client import Client
 
 
 @pytest.mark.parametrize("backend", ["reference", "cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_known_answers_and_hard_operands_by_frames(backend: str, pytestconfig: pytest.Config) -> None:
-    folder = Path(pytestconfig.cache.mkdir("kernels")) if pytestconfig.cache else None
-    with Client(backend=backend, cache=folder, timeout=120) as client:
+def test_known_answers_and_hard_operands_by_frames(backend: str, kernel_cache: Path) -> None:
+    with Client(backend=backend, cache=kernel_cache, timeout=120) as client:
         target = ClientTarget(client, f"--backend {backend}")
         report = kat.run(target)
         assert report.failures == []

@@ -307,7 +307,7 @@ def test_async_calls_overlap_and_keep_their_answers(listening: tuple[str, str]) 
             array = random_array(5, (1 << 15, 8))
             copies = await asyncio.gather(*(client.mod_mul(array, 1, 2**256 - 189) for _ in range(4)))
             assert all((copy == copies[0]).all() for copy in copies)
-            with pytest.raises(RequestError, match="BAD_MODULUS"):
+            with pytest.raises(RequestError, match="the modulus is 0" if address is None else "BAD_MODULUS"):
                 await client.mod_inv(A, 0)
             assert await client.mod_inv(3, 7) == 5
 

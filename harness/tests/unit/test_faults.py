@@ -187,6 +187,25 @@ def test_sigterm_in_a_pipe_finishes_what_is_in_flight() -> None:
         assert process.wait(30) == 0
 
 
+def test_sigterm_in_a_pipe_that_is_idle_or_inside_a_frame() -> None:
+    large = frame(5, P, range(40_000))
+    for unfinished in (b"", GOOD[:40], large[: len(large) // 2]):
+        process = subprocess.Popen(
+            command("pipe", "--backend", "reference"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        with process:
+            assert process.stdin and process.stdout
+            process.stdin.write(GOOD + unfinished)
+            process.stdin.flush()
+            assert process.stdout.read(len(GOOD_ANSWER)) == GOOD_ANSWER
+            process.terminate()
+            assert process.stdout.read() == b""
+            assert process.wait(10) == 0
+
+
 def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
     batch, _ = exponentiation(60_000, 7)
     path = tmp_path / "s"
@@ -318,6 +337,27 @@ def test_requests_that_do_not_fit_at_once_take_turns() -> None:
                 assert client.answer() == (0, bytes(32 * n))
             for thread in threads:
                 thread.join()
+        assert server.stop() == 0
+
+
+def test_memory_kept_free_for_a_client_is_another_s_when_it_leaves() -> None:
+    """Half of the memory is promised to clients that only sit there; one that waits for it gets it as they go."""
+    n = 10_000
+    request = request_header(5, n, 0) + element(P) + bytes(32 * n)
+    with limited_server(f"in_flight=2 * {64 * n + 32}, sure=1 << 18, outstanding=8") as process:
+        server = Serving(process, 1)
+        with contextlib.ExitStack() as stack:
+            idle = [stack.enter_context(RawClient(server.addresses[0])) for _ in range(8)]
+            assert all(client.ask(GOOD)[0] == 0 for client in idle)
+            busy = stack.enter_context(RawClient(server.addresses[0]))
+            sender = threading.Thread(target=busy.send, args=(request * 6,))
+            sender.start()
+            time.sleep(0.2)
+            for client in idle:
+                client.sock.close()
+            for _ in range(6):
+                assert busy.answer() == (0, bytes(32 * n))
+            sender.join()
         assert server.stop() == 0
 
 

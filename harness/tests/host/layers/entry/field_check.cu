@@ -1,5 +1,6 @@
-// Every function of field/barrett.cuh, field/fold.cuh and field/mont.cuh for a modulus of N limbs, one case a thread: x and y are rows of
-// ROW limbs. The order of the cases is that of OPERATIONS in test_field.py; a modulus suits those that its caller asks for.
+// Every function of field/barrett.cuh, field/fold.cuh and field/mont.cuh for a modulus of N limbs, one case a thread:
+// x and y are rows of ROW limbs. The order of the cases is that of OPERATIONS in test_field.py; a modulus suits those
+// that its caller asks for.
 #include "base/element.cuh"
 #include "field/barrett.cuh"
 #include "field/fold.cuh"
@@ -9,7 +10,8 @@
 namespace {
 
 template <int M>
-__device__ __forceinline__ void montgomery_case(const field_check_args& args, uint32_t* r, const uint32_t* x, const uint32_t* y) {
+__device__ __forceinline__ void montgomery_case(const field_check_args& args, uint32_t* r, const uint32_t* x,
+                                                const uint32_t* y) {
     if constexpr (M % 2 == 0) {
         const uint32_t* const m = args.modulus;
         switch (args.operation) {

@@ -1,0 +1,109 @@
+"""Every kernel under AddressSanitizer and UBSan together, with the kernels' own range checks, in a process of its own.
+
+Each array is an allocation of exactly its size, so that one word read or written beyond it is reported.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from limbd.harness.inputs import Residues, known_residues, operands
+from limbd.ops import OPS
+from limbd.ops.base import Call, Op, Request
+from limbd.ops.params.layout import from_ints, to_ints
+from limbd.worker.device import host_compiler
+from limbd.worker.device.cache import Cache
+from limbd.worker.device.cpu import CpuBackend
+from limbd.worker.device.host_compiler import Variant
+
+# One element, a part of a warp, a block and one more than a block of 64 or 256 threads.
+SIZES = (1, 31, 64, 257)
+
+
+def run_sanitized(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **host_compiler.find().sanitizer_environment()}
+    command = (sys.executable, __file__, *arguments)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
+
+
+@pytest.fixture(scope="module")
+def folder(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that holds every unit: compilers are slow when they inherit the sanitizer's runtime."""
+    folder = Path(pytestconfig.cache.mkdir("kernels")) if pytestconfig.cache else tmp_path_factory.mktemp("kernels")
+    backend = CpuBackend(cache=Cache(folder), variant=Variant.SANITIZE)
+    backend.compile(unit for op in OPS for unit in op.units(backend.traits()))
+    backend.close()
+    return folder
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("op", [op.name for op in OPS])
+def test_every_kernel_is_clean(op: str, folder: Path) -> None:
+    done = run_sanitized("clean", op, str(folder))
+    assert done.returncode == 0, done.stderr[-6000:]
+    assert done.stdout == "clean\n"
+
+
+def test_a_word_too_far_is_reported(folder: Path) -> None:
+    """The proof that the runs above would have noticed: an array one element shorter than the kernel is told."""
+    done = run_sanitized("short", OPS[0].name, str(folder))
+    assert done.returncode != 0
+    assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
+
+
+# --- in the sanitized process ---
+
+
+def exact_request(op: Op, residues: Residues, n: int, rng: random.Random) -> tuple[Request, list[list[int]]]:
+    """A request whose arrays are allocations of their own, and the operands."""
+    columns = [operands(rng, residues.modulus, n, residues.bits) for _ in op.operands]
+    width = residues.bits // 32
+    arrays = dict(zip(op.operands, (from_ints(column, width).copy() for column in columns), strict=True))
+    call = Call(n, field=residues.field)
+    return Request(op, n, 0, residues.modulus, residues.bits // 8, arrays, call.field), columns
+
+
+def check(op: Op, residues: Residues, n: int, backend: CpuBackend) -> None:
+    request, _ = exact_request(op, residues, n, random.Random(f"{op.name} {residues} {n}"))
+    result, expected = (np.empty((n, residues.bits // 32), np.uint32) for _ in range(2))
+    backend.run(request, op.plan(request, backend.traits()), result.data.cast("B"))
+    op.reference(request, expected.data.cast("B"))
+    if (result != expected).any():
+        row = int(np.flatnonzero((result != expected).any(axis=1))[0])
+        raise AssertionError(f"{op.name} {residues} n={n} row {row}: {to_ints(result[row : row + 1])}")
+
+
+def clean(op: Op, backend: CpuBackend) -> None:
+    for i, residues in enumerate(known_residues()):
+        for n in SIZES if i % 16 == 0 else SIZES[1:2]:
+            check(op, residues, n, backend)
+    assert backend.cache.builds == 0
+    print("clean")
+
+
+def short(op: Op, backend: CpuBackend) -> None:
+    """One element fewer than the launch is told to compute. n is large enough to leave numpy's cache of small arrays."""
+    n = 257
+    request, _ = exact_request(op, Residues(2**255 - 19), n, random.Random(1))
+    plan = op.plan(request, backend.traits())
+    arrays = {name: array[:-1].copy() for name, array in request.arrays.items()}
+    copies = plan.pieces[0].copies_in
+    shorter = tuple(type(c)(c.buffer, c.array, c.offset, c.nbytes - request.element_bytes) for c in copies)
+    piece = type(plan.pieces[0])(shorter, plan.pieces[0].launches, plan.pieces[0].copies_out)
+    request = Request(op, n, 0, request.modulus, request.element_bytes, arrays)
+    result = np.empty((n, 8), np.uint32)
+    backend.run(request, type(plan)(plan.buffers, 1, (piece,)), result.data.cast("B"))
+
+
+if __name__ == "__main__":
+    scenario, name, cache = sys.argv[1:]
+    sanitized = CpuBackend(cache=Cache(Path(cache)), variant=Variant.SANITIZE, poison=True)
+    {"clean": clean, "short": short}[scenario](next(op for op in OPS if op.name == name), sanitized)
+    sanitized.close()
