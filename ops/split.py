@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from limbd.ops.base import Buffer, Launch, LaunchPlan, Piece, Request, Traits, Transfer
 from limbd.ops.status import ServiceError, Status
 
-# Both copy engines and the compute units are busy at once: one piece going in, one running, one going out. A fourth lane
-# takes up the slack where the three take equally long.
-LANES = 4
+# Both copy engines and the compute units are busy at once: one piece going in, one running, one going out. Lanes beyond
+# these three let the small pieces at the end begin before the large ones ahead of them have left.
+LANES = 8
 
 # Below this a piece's fixed costs (two copies, a launch) are no longer small against its copies at about 55 GB/s.
-PIECE_BYTES = 12 << 20
+PIECE_BYTES = 8 << 20
 
 # The last piece is alone on the device when its copy in has ended; so the batch ends with smaller ones, halved this often.
 TAPER = 3

@@ -22,8 +22,8 @@ from limbd.worker.device.base import BackendInfo, Outcome
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.cuda_calls import OUT_OF_MEMORY, CudaError
 from limbd.worker.device.cuda_context import CudaContext
-from limbd.worker.device.cuda_lane import Bytes, Lane, host_arrays
-from limbd.worker.device.cuda_measure import CudaMeasurement
+from limbd.worker.device.cuda_lane import Bytes, Lane, create_lanes, host_arrays
+from limbd.worker.device.cuda_measure import CudaMeasurement, sample_copies
 from limbd.worker.device.cuda_modules import CudaModules
 from limbd.worker.device.measurement import take_samples
 from limbd.worker.device.nvrtc import Nvrtc, choose_target
@@ -45,15 +45,18 @@ Marks = tuple[Any, Any, Any, Any]
 
 @dataclass(eq=False)
 class CudaTicket:
-    """A batch in flight. lock: held by whoever enqueues or settles it. arrays: the host memory that its copies use."""
+    """A batch in flight. lock: held by whoever enqueues or settles it. arrays: the host memory that its copies use.
+    began: the event at its beginning."""
 
     nbytes: int = 0
     lanes: list[Lane] = field(default_factory=list)
     marks: list[Marks] = field(default_factory=list)
     arrays: dict[str, Bytes] = field(default_factory=dict)
+    began: Any = None
     kernel_ms: float = 0.0
     h2d_ms: float = 0.0
     d2h_ms: float = 0.0
+    span_ms: float = 0.0
     launches: int = 0
     settled: bool = False
     error: LimbdError | None = None
@@ -146,7 +149,7 @@ class CudaBackend:
             self._settle(ticket)
         if ticket.error is not None:
             raise ticket.error
-        return Outcome(ticket.kernel_ms, ticket.h2d_ms, ticket.d2h_ms, ticket.launches)
+        return Outcome(ticket.kernel_ms, ticket.h2d_ms, ticket.d2h_ms, ticket.launches, span_ms=ticket.span_ms)
 
     def peak_memory(self, *, reset: bool = False) -> int:
         """The most device memory, in bytes, that batches held at once since the last reset."""
@@ -227,6 +230,17 @@ class CudaBackend:
             key: int(self._context.call("cuFuncGetAttribute", value, function)) for key, value in attributes.items()
         }
 
+    def measure_copies(self, request: Request, plan: LaunchPlan, result: memoryview, *, repeats: int) -> list[float]:
+        """Milliseconds of a one-piece plan's copies alone, in and out at the same time. `result` holds poison then."""
+        self._context.bind()
+        ticket = CudaTicket(arrays=host_arrays(request, result))
+        self._admit(ticket, LaunchPlan(plan.buffers, 2, plan.pieces), budget=None)
+        try:
+            into, out = ticket.lanes
+            return sample_copies(self._context, (into, out), plan.pieces[0], ticket.arrays, repeats=repeats)
+        finally:
+            self._settle(ticket)
+
     # --- admission ---
 
     def _admit(self, ticket: CudaTicket, plan: LaunchPlan, budget: int | None) -> None:
@@ -267,16 +281,7 @@ class CudaBackend:
             raise ServiceError(Status.OUT_OF_DEVICE_MEMORY, message, hint="lower --device-memory") from error
 
     def _try_lanes(self, plan: LaunchPlan) -> list[Lane]:
-        lanes: list[Lane] = []
-        try:
-            for _ in range(plan.lanes):
-                lanes.append(Lane.create(self._context, plan.buffers, separate=self._separate))
-        except CudaError as error:
-            if error.code == OUT_OF_MEMORY:
-                for lane in lanes:
-                    lane.release()
-            raise
-        return lanes
+        return create_lanes(self._context, plan, separate=self._separate)
 
     def _flying(self) -> tuple[CudaTicket, ...]:
         with self._state:
@@ -326,10 +331,12 @@ class CudaBackend:
                 lane.release()
         except LimbdError as error:
             ticket.error = ticket.error or error
+        if ticket.began is not None:
+            self._context.give_events((ticket.began,))
         with self._state:
             self._in_flight.remove(ticket)
             self._in_use -= ticket.nbytes
-        ticket.lanes, ticket.marks, ticket.arrays = [], [], {}
+        ticket.lanes, ticket.marks, ticket.arrays, ticket.began = [], [], {}, None
         ticket.settled = True
 
     def _harvest(self, ticket: CudaTicket) -> None:
@@ -340,7 +347,10 @@ class CudaBackend:
         ticket.h2d_ms += call("cuEventElapsedTime", begin, copied)
         ticket.kernel_ms += call("cuEventElapsedTime", copied, computed)
         ticket.d2h_ms += call("cuEventElapsedTime", computed, end)
-        self._context.give_events(marks)
+        if ticket.began is None:
+            ticket.began = begin
+        ticket.span_ms = max(ticket.span_ms, call("cuEventElapsedTime", ticket.began, end))
+        self._context.give_events(mark for mark in marks if mark is not ticket.began)
 
 
 def _device(index: int) -> driver.Device:

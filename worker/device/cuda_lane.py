@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from limbd.ops.base import Buffer, Launch, Request, Transfer
+from limbd.ops.base import Buffer, Launch, LaunchPlan, Request, Transfer
 from limbd.ops.status import ServiceError, Status
 from limbd.worker.device.cuda_context import CudaContext
 
@@ -38,7 +38,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Lane:
-    """blocks: the addresses of its allocations, `addresses` those of the buffers in them, which `buffers` describes."""
+    """blocks: allocations that it gives back, `addresses`: where its buffers are, which `buffers` describes."""
 
     context: CudaContext
     stream: Any
@@ -46,31 +46,12 @@ class Lane:
     buffers: Mapping[str, Buffer]
     addresses: Mapping[str, int]
 
-    @classmethod
-    def create(cls, context: CudaContext, buffers: Sequence[Buffer], *, separate: bool = False) -> Lane:
-        """separate: an allocation of its own and of its exact size for each buffer, so that a memory checker sees where
-        it ends; else one block for all. Raises CudaError with code OUT_OF_MEMORY; nothing is held then."""
-        groups = [(buffer,) for buffer in buffers] if separate else [buffers]
-        stream = context.take_stream()
-        blocks: list[int] = []
-        addresses: dict[str, int] = {}
-        try:
-            for group in groups:
-                offsets, size = layout(group)
-                blocks.append(context.allocate(group[0].nbytes if separate else size, stream))
-                addresses |= {name: blocks[-1] + offset for name, offset in offsets.items()}
-        except BaseException:
-            for block in blocks:
-                context.free(block, stream)
-            context.give_stream(stream)
-            raise
-        return cls(context, stream, tuple(blocks), {b.name: b for b in buffers}, addresses)
-
     def on(self, stream: Any) -> Lane:
         """The same memory on another stream."""
         return replace(self, stream=stream)
 
     def release(self) -> None:
+        """Gives back its memory and stream; every lane of the plan has ended."""
         for block in self.blocks:
             self.context.free(block, self.stream)
         self.context.give_stream(self.stream)
@@ -112,6 +93,60 @@ class Lane:
         if copy.offset < 0 or beyond:
             raise ServiceError(Status.INTERNAL, f"plan: {copy} is out of range of its array or buffer")
         return int(array.__array_interface__["data"][0]) + copy.offset
+
+
+def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> list[Lane]:
+    """The plan's lanes. One block holds the buffers of all of them: an allocation costs as much as a launch.
+
+    separate: an allocation of its own and of its exact size for each buffer instead, so that a memory checker sees where
+    it ends. Raises CudaError with code OUT_OF_MEMORY; nothing is held then.
+    """
+    offsets, size = layout(plan.buffers)
+    streams = [context.take_stream() for _ in range(plan.lanes)]
+    blocks: list[int] = []
+    try:
+        if separate:
+            blocks = _allocate_each(context, plan, streams[0])
+            starts = dict(zip(((i, b.name) for i in range(plan.lanes) for b in plan.buffers), blocks, strict=True))
+        else:
+            blocks.append(context.allocate(size * plan.lanes, streams[0]))
+            starts = {(i, name): blocks[0] + i * size + at for i in range(plan.lanes) for name, at in offsets.items()}
+        _order_after(context, streams[0], streams[1:])
+    except BaseException:
+        for block in blocks:
+            context.free(block, streams[0])
+        for stream in streams:
+            context.give_stream(stream)
+        raise
+    buffers = {b.name: b for b in plan.buffers}
+    return [
+        Lane(context, stream, tuple(blocks) if i == 0 else (), buffers, {name: starts[i, name] for name in buffers})
+        for i, stream in enumerate(streams)
+    ]
+
+
+def _allocate_each(context: CudaContext, plan: LaunchPlan, stream: Any) -> list[int]:
+    """One allocation for each buffer of each lane, or none."""
+    blocks: list[int] = []
+    try:
+        for _ in range(plan.lanes):
+            for buffer in plan.buffers:
+                blocks.append(context.allocate(buffer.nbytes, stream))
+    except BaseException:
+        for block in blocks:
+            context.free(block, stream)
+        raise
+    return blocks
+
+
+def _order_after(context: CudaContext, first: Any, others: Sequence[Any]) -> None:
+    """Makes other streams wait for what the first has enqueued: memory is usable in the order of its stream."""
+    if others:
+        event = context.take_event()
+        context.call("cuEventRecord", event, first)
+        for stream in others:
+            context.call("cuStreamWaitEvent", stream, event, 0)
+        context.give_events((event,))
 
 
 def layout(buffers: Sequence[Buffer]) -> tuple[dict[str, int], int]:

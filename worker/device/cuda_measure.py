@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -117,3 +118,24 @@ class CudaMeasurement:
                 raise
             return True
         return False
+
+
+def sample_copies(
+    context: CudaContext, lanes: tuple[Lane, Lane], piece: Piece, arrays: Mapping[str, Bytes], *, repeats: int
+) -> list[float]:
+    """Milliseconds that the piece's copies take by themselves, both directions at once, by the host's clock: copies in
+    on the first lane's stream, copies out on the second's, of that lane's poisoned memory."""
+    into, out = lanes
+    samples = []
+    for _ in range(repeats):
+        out.poison()
+        out.wait()
+        begin = time.perf_counter()
+        for copy in piece.copies_in:
+            into.copy_in(copy, arrays)
+        for copy in piece.copies_out:
+            out.copy_out(copy, arrays)
+        into.wait()
+        out.wait()
+        samples.append((time.perf_counter() - begin) * 1e3)
+    return samples

@@ -137,6 +137,7 @@ API int cuEventQuery(void*) {
     BEGIN();
     return NOT_READY;
 }
+API int cuStreamWaitEvent(void*, void*, unsigned) { return begin("cuStreamWaitEvent"); }
 API int cuEventSynchronize(void*) { return begin("cuEventSynchronize"); }
 API int cuEventElapsedTime(float* ms, void*, void*) { return *ms = 0.5f, begin("cuEventElapsedTime"); }
 API int cuEventElapsedTime_v2(float* ms, void*, void*) { return *ms = 0.5f, begin("cuEventElapsedTime"); }

@@ -121,7 +121,7 @@ def many_pieces(bench: Bench) -> None:
     outcome = backend.run(batch.request, plan, memoryview(batch.result))
     batch.check()
     assert outcome.kernel_ms == 0.5 * len(plan.pieces)
-    assert bench.calls("cuEventCreate") <= 4 * 64
+    assert bench.calls("cuEventCreate") <= 4 * 64 + 1
 
 
 def one_thread_starts_more_than_fits(bench: Bench) -> None:
