@@ -181,8 +181,13 @@ def main(arguments: list[str] | None = None) -> int:
 def _begin(part: str, options: argparse.Namespace) -> Check:
     device = driver.probe().devices[options.device]
     version = ".".join(map(str, driver.probe().version))
-    described: report.Record = {"gpu": device.name, "arch": device.arch, "driver": nvml.driver_version(), "cuda": version}
-    described["device"] = device.index
+    described: report.Record = {
+        "gpu": device.name,
+        "arch": device.arch,
+        "driver": nvml.driver_version(),
+        "cuda": version,
+        "device": device.index,
+    }
     head = report.run_record(part, described, options.commit)
     path = options.out / f"{options.name or head['date'][:10]}-{part}.jsonl"
     journal = report.Journal(path, head, resume=options.resume)
