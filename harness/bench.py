@@ -140,14 +140,14 @@ def run_case(backend: Measurable, case: Case) -> Record:
             back_to_back=case.back_to_back,
             after_each=lambda: checker.check(measurement.collect()),
         )
-        clock, gated = machine.clock(backend), measurement.gated
+        clock, held = machine.clock(backend), measurement.held
     host = [] if case.back_to_back > 1 else _host_runs(backend, *batches[0], checker)
     return {
         **case_record(case),
         "samples": samples,
         **rates(case.n, samples),
         "host_ms": host,
-        "gated": gated,
+        "held": held,
         "input_sets": len(requests),
         "checked": checker.compared,
         "plan": plan_record(backend, plan),
@@ -247,9 +247,9 @@ def _pinned(backend: Measurable, *arrays: Limbs) -> Iterator[None]:
 
 
 def rotation(case: Case) -> int:
-    """How many input sets a case rotates among."""
+    """How many input sets a case rotates among: two at least, so that no sample follows one on the same memory."""
     nbytes = case.n * 32 * (len(by_name(case.op).operands) + 1)
-    return max(1, min(ROTATION_SETS, ROTATION_BYTES // nbytes)) if case.n > 1 else 1
+    return max(2, min(ROTATION_SETS, ROTATION_BYTES // nbytes))
 
 
 def request_of(case: Case, seed: int) -> Request:

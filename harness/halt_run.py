@@ -186,6 +186,9 @@ class Substituted:
     def register(self, memory: memoryview) -> None:
         """Nothing: suites leave memory as it is."""
 
+    def unregister(self, memory: memoryview) -> None:
+        """Nothing was registered."""
+
     def start(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
         if request.n == 0:
             return Outcome()
@@ -252,7 +255,7 @@ def measure_pair(plan: Plan, case: PlanCase, backend: Measurable, incumbent: Can
             for side in (0, 1):
                 samples[side].append(both[side].sample(asked.back_to_back))
                 _judge_results(side, checkers[side], both[side].collect())
-        clock, gated = machine.clock(backend), both[0].gated and both[1].gated
+        clock, held = machine.clock(backend), both[0].held and both[1].held
     if incumbent.reference is candidate.reference:
         _same_everywhere(*checkers)
     return {
@@ -263,7 +266,7 @@ def measure_pair(plan: Plan, case: PlanCase, backend: Measurable, incumbent: Can
         "candidate_samples": samples[1][warmup:],
         "input_sets": len(requests),
         "checked": [checker.compared for checker in checkers],
-        "gated": gated,
+        "held": held,
         "clock": clock,
         "incumbent_plan": bench.plan_record(backend, plans[0]),
         "candidate_plan": bench.plan_record(backend, plans[1]),

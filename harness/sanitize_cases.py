@@ -35,7 +35,7 @@ MODULI = (
 
 def main() -> int:
     """Exit status 1 and the case on stdout where an answer is not the reference's."""
-    backend = CudaBackend(poison=True)
+    backend = CudaBackend(poison=True, separate=True)
     target, oracle = BackendTarget(backend), BackendTarget(ReferenceBackend())
     failures = 0
     for op in OPS:

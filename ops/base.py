@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -96,13 +97,13 @@ class Struct:
 
     @property
     def size(self) -> int:
-        return -(-self._layout()[-1] // self._alignment()) * self._alignment()
+        return -(-self._layout[-1] // self._alignment) * self._alignment
 
     def pack(self, values: Mapping[str, int], addresses: Mapping[str, int]) -> bytes:
         """The struct's bytes. values: the integers by member name ("limbs" too: one Python int); addresses: the
         pointers by BUFFER name, where values names the buffer of a pointer member implicitly by the member's name."""
         out = bytearray(self.size)
-        for member, at in zip(self.members, self._layout(), strict=False):
+        for member, at in zip(self.members, self._layout, strict=False):
             if member.kind in ("in", "out", "scratch"):
                 out[at : at + 8] = addresses[member.name].to_bytes(8, "little")
             elif member.kind == "u64":
@@ -112,9 +113,11 @@ class Struct:
                 out[at : at + width] = values[member.name].to_bytes(width, "little")
         return bytes(out)
 
+    @cached_property
     def _alignment(self) -> int:
         return 4 if all(m.kind in ("u32", "limbs") for m in self.members) else 8
 
+    @cached_property
     def _layout(self) -> list[int]:
         """Offset of each member, then the end of the last."""
         offsets, at = [], 0
@@ -139,6 +142,14 @@ class Unit:
     structs: tuple[Struct, ...]
     constants: tuple[tuple[str, int], ...] = ()
     params: str = ""
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Computed once: every launch looks its unit up."""
+        return hash((self.entry, self.structs, self.constants, self.params))
 
     def header(self) -> str:
         constants = "".join(f"constexpr int {name} = {value};\n" for name, value in self.constants)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from limbd.ops.base import LIMB_BYTES, Kernel, Launch, Member, Request, Struct, Traits, Unit
 from limbd.ops.constants import barrett_any
@@ -13,6 +14,7 @@ from limbd.ops.tuning import tuning
 MAX_BLOCK = 256
 
 
+@cache
 def unit(words: int) -> Unit:
     """The unit for elements, and moduli, of up to `words` limbs."""
     struct = Struct(

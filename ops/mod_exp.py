@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from limbd.ops.base import LIMB_BYTES, Kernel, Launch, Member, Request, Struct, Traits, Unit
 from limbd.ops.constants import LIMB_BITS, barrett, limbs_of_modulus, montgomery
@@ -13,6 +14,7 @@ from limbd.ops.tuning import tuning
 _ARRAYS = (Member("a", "in"), Member("e", "in"), Member("out", "out"), Member("n", "u64"))
 
 
+@cache
 def odd_unit(limbs: int, words: int, threads: int) -> Unit:
     """The unit for odd moduli of up to `limbs` limbs (an even number); threads: the largest block."""
     constants = tuple(Member(name, "limbs", limbs) for name in ("modulus", "r2", "one"))
@@ -20,6 +22,7 @@ def odd_unit(limbs: int, words: int, threads: int) -> Unit:
     return Unit("mod_exp", (struct,), (("LIMBS", limbs), ("WORDS", words), ("THREADS", threads)))
 
 
+@cache
 def even_unit(limbs: int, words: int, threads: int) -> Unit:
     """The unit for moduli of exactly `limbs` limbs by Barrett reduction; threads: the largest block."""
     constants = (

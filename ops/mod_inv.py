@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from limbd.ops.base import LIMB_BYTES, Kernel, Launch, Member, Request, Struct, Traits, Unit
 from limbd.ops.constants import LIMB_BITS
@@ -19,6 +20,7 @@ MAX_BLOCK = 256
 _ARRAYS = (Member("x", "in"), Member("out", "out"), Member("n", "u64"))
 
 
+@cache
 def unit(words: int) -> Unit:
     """The unit for elements, and moduli, of up to `words` limbs: one kernel for odd moduli, one for even ones."""
     count = limbs30(words)

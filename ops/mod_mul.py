@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from limbd.ops.base import LIMB_BYTES, Kernel, Launch, Member, Request, Struct, Traits, Unit
 from limbd.ops.constants import LIMB_BITS, barrett, limbs_of_modulus
@@ -23,6 +24,7 @@ FOLD_STRUCT = Struct(
 FOLD_KERNEL = Kernel(Unit("mod_mul_fold", (FOLD_STRUCT,)), "mod_mul_fold", FOLD_STRUCT, MAX_BLOCK)
 
 
+@cache
 def unit(limbs: int, words: int) -> Unit:
     """The unit for moduli of exactly `limbs` limbs and elements of `words` limbs."""
     struct = Struct(

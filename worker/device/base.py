@@ -24,7 +24,8 @@ class BackendInfo:
 class Outcome:
     """What a batch took, in milliseconds of the device's own clock; launches counts kernels.
 
-    With several pieces kernel_ms, h2d_ms and d2h_ms are the sums over the pieces (they overlap each other).
+    With several pieces kernel_ms, h2d_ms and d2h_ms are the sums over the pieces (they overlap each other); span_ms is from
+    the first one's beginning to the last one's end.
     """
 
     kernel_ms: float = 0.0
@@ -33,6 +34,7 @@ class Outcome:
     launches: int = 0
     bad_index: int | None = None
     counts: dict[str, int] = field(default_factory=dict)
+    span_ms: float = 0.0
 
 
 Ticket = Any  # what start() hands to finish(); private to each backend

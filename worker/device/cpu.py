@@ -136,9 +136,6 @@ class CpuBackend:
     def run(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
         return self.finish(self.start(request, plan, result))
 
-    def unregister(self, memory: memoryview) -> None:
-        """Nothing to do: the kernels work in host memory."""
-
     def measuring(
         self, requests: Sequence[Request], plan: LaunchPlan, results: Sequence[memoryview]
     ) -> HostMeasurement:

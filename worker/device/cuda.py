@@ -15,15 +15,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from limbd.kernels.source import Sources
-from limbd.ops.base import LaunchPlan, Piece, Request, Traits, Unit
+from limbd.ops.base import Launch, LaunchPlan, Piece, Request, Traits, Unit
 from limbd.ops.status import LimbdError, ServiceError, Status
 from limbd.worker.device import driver
 from limbd.worker.device.base import BackendInfo, Outcome
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.cuda_calls import OUT_OF_MEMORY, CudaError
 from limbd.worker.device.cuda_context import CudaContext
-from limbd.worker.device.cuda_lane import Bytes, Lane, host_arrays
+from limbd.worker.device.cuda_lane import Bytes, Lane, create_lanes, host_arrays
+from limbd.worker.device.cuda_measure import CudaMeasurement, sample_copies
 from limbd.worker.device.cuda_modules import CudaModules
+from limbd.worker.device.measurement import take_samples
 from limbd.worker.device.nvrtc import Nvrtc, choose_target
 
 # Plans are told a little less than the budget: alignment and the pool's rounding come on top of their buffers.
@@ -43,15 +45,18 @@ Marks = tuple[Any, Any, Any, Any]
 
 @dataclass(eq=False)
 class CudaTicket:
-    """A batch in flight. lock: held by whoever enqueues or settles it. arrays: the host memory that its copies use."""
+    """A batch in flight. lock: held by whoever enqueues or settles it. arrays: the host memory that its copies use.
+    began: the event at its beginning."""
 
     nbytes: int = 0
     lanes: list[Lane] = field(default_factory=list)
     marks: list[Marks] = field(default_factory=list)
     arrays: dict[str, Bytes] = field(default_factory=dict)
+    began: Any = None
     kernel_ms: float = 0.0
     h2d_ms: float = 0.0
     d2h_ms: float = 0.0
+    span_ms: float = 0.0
     launches: int = 0
     settled: bool = False
     error: LimbdError | None = None
@@ -69,10 +74,11 @@ class CudaBackend:
         cache: Cache | None = None,
         poison: bool | None = None,
         verify: bool = False,
+        separate: bool = False,
         sources: Sources | None = None,
     ) -> None:
         """memory: the budget in bytes. poison: fill outputs and scratch before each piece (default: $LIMBD_POISON is 1).
-        verify: compile the kernels' range checks in. Kernels are compiled and loaded at their first use.
+        verify: compile the kernels' range checks in. separate: an allocation for each buffer (for memory checkers). Kernels are compiled and loaded at their first use.
 
         Raises ServiceError(NO_DEVICE) with the reason, or what the driver says of the device.
         """
@@ -84,6 +90,7 @@ class CudaBackend:
         self.cache = cache or Cache()
         self._budget = memory or self._device.memory * DEFAULT_SHARE[0] // DEFAULT_SHARE[1]
         self._poison = os.environ.get(POISON_VARIABLE) == "1" if poison is None else poison
+        self._separate = separate
         self._context = CudaContext(index, self._budget)
         self._modules = CudaModules(self._context, self._nvrtc, target, self.cache, sources or Sources(), verify=verify)
         self._admission = threading.Lock()  # held while memory is found for a batch
@@ -142,7 +149,7 @@ class CudaBackend:
             self._settle(ticket)
         if ticket.error is not None:
             raise ticket.error
-        return Outcome(ticket.kernel_ms, ticket.h2d_ms, ticket.d2h_ms, ticket.launches)
+        return Outcome(ticket.kernel_ms, ticket.h2d_ms, ticket.d2h_ms, ticket.launches, span_ms=ticket.span_ms)
 
     def peak_memory(self, *, reset: bool = False) -> int:
         """The most device memory, in bytes, that batches held at once since the last reset."""
@@ -163,6 +170,32 @@ class CudaBackend:
 
     # --- benchmarks ---
 
+    def measuring(
+        self, requests: Sequence[Request], plan: LaunchPlan, results: Sequence[memoryview]
+    ) -> CudaMeasurement:
+        """A measurement of a one-piece plan; inputs are copied to the device once. See limbd.worker.device.measurement."""
+        if len(plan.pieces) != 1 or not requests or len(results) != len(requests):
+            raise ServiceError(Status.INTERNAL, "measure: one piece, and one result for each request")
+        self._context.bind()
+        self._modules.load(plan)
+        alone = LaunchPlan(plan.buffers, 1, plan.pieces)
+        tickets = [CudaTicket(arrays=host_arrays(q, r)) for q, r in zip(requests, results, strict=True)]
+        admitted: list[CudaTicket] = []
+
+        def end() -> None:
+            for ticket in admitted:
+                self._settle(ticket)
+
+        try:
+            for ticket in tickets:
+                self._admit(ticket, alone, budget=None)
+                admitted.append(ticket)
+            lanes, arrays = [t.lanes[0] for t in tickets], [t.arrays for t in tickets]
+            return CudaMeasurement(self._context, self._modules, plan.pieces[0], lanes, arrays, end)
+        except BaseException:
+            end()
+            raise
+
     def measure(
         self,
         requests: Sequence[Request],
@@ -173,55 +206,40 @@ class CudaBackend:
         warmup: int = 3,
         back_to_back: int = 1,
     ) -> list[float]:
-        """Milliseconds that a one-piece plan's launches take by the device's own clock: one raw sample a repeat.
+        """Raw samples in milliseconds of a round, `back_to_back` rounds in a sample; results are those of the last one."""
+        with self.measuring(requests, plan, results) as measurement:
+            samples = take_samples(measurement, repeats=repeats, warmup=warmup, back_to_back=back_to_back)
+            measurement.collect()
+        return samples
 
-        Inputs are copied in once. Round k of launches works on input set k mod len(requests); one plan serves them all.
-        A sample is the time between two events around `back_to_back` rounds, divided by their number. All outputs are
-        poisoned before every sample; after the last, every set that was reached since then has its result copied to
-        its entry of `results`, and the others hold poison: check at least the last one.
-        """
-        if len(plan.pieces) != 1 or not requests or len(results) != len(requests):
-            raise ServiceError(Status.INTERNAL, "measure: one piece, and one result for each request")
+    def image(self, unit: Unit) -> bytes:
+        """The unit's cubin (PTX where the driver compiles it), compiled or from the cache."""
+        return self._modules.image(unit)
+
+    def usage(self, launch: Launch) -> dict[str, int]:
+        """What the loaded kernel takes: registers of a thread, local memory (spills) in bytes of a thread, static shared
+        memory in bytes of a block."""
         self._context.bind()
-        self._modules.load(plan)
-        alone = LaunchPlan(plan.buffers, 1, plan.pieces)
-        tickets = [CudaTicket(arrays=host_arrays(q, r)) for q, r in zip(requests, results, strict=True)]
-        admitted: list[CudaTicket] = []
-        try:
-            for ticket in tickets:
-                self._admit(ticket, alone, budget=None)
-                admitted.append(ticket)
-            return self._measure(tickets, plan.pieces[0], repeats, warmup, back_to_back)
-        finally:
-            for ticket in admitted:
-                self._settle(ticket)
+        function, names = self._modules.function(launch), self._context.call.api.CUfunction_attribute
+        attributes = {
+            "registers": names.CU_FUNC_ATTRIBUTE_NUM_REGS,
+            "local_bytes": names.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+            "static_shared": names.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+        }
+        return {
+            key: int(self._context.call("cuFuncGetAttribute", value, function)) for key, value in attributes.items()
+        }
 
-    def _measure(
-        self, tickets: Sequence[CudaTicket], piece: Piece, repeats: int, warmup: int, rounds: int
-    ) -> list[float]:
-        stream = tickets[0].lanes[0].stream
-        for ticket in tickets:
-            for copy in piece.copies_in:
-                ticket.lanes[0].copy_in(copy, ticket.arrays)
-            ticket.lanes[0].wait()
-        lanes = [ticket.lanes[0].on(stream) for ticket in tickets]
-        begin, end = self._context.take_event(), self._context.take_event()
-        samples = []
-        for sample in range(warmup + repeats):
-            for lane in lanes:
-                lane.poison()
-            lanes[0].record(begin)
-            for k in range(sample * rounds, (sample + 1) * rounds):
-                self._launch_all(piece, lanes[k % len(lanes)])
-            lanes[0].record(end)
-            self._context.call("cuEventSynchronize", end)
-            samples.append(self._context.call("cuEventElapsedTime", begin, end) / rounds)
-        for ticket, lane in zip(tickets, lanes, strict=True):
-            for copy in piece.copies_out:
-                lane.copy_out(copy, ticket.arrays)
-        lanes[0].wait()
-        self._context.give_events((begin, end))
-        return samples[warmup:]
+    def measure_copies(self, request: Request, plan: LaunchPlan, result: memoryview, *, repeats: int) -> list[float]:
+        """Milliseconds of a one-piece plan's copies alone, in and out at the same time. `result` holds poison then."""
+        self._context.bind()
+        ticket = CudaTicket(arrays=host_arrays(request, result))
+        self._admit(ticket, LaunchPlan(plan.buffers, 2, plan.pieces), budget=None)
+        try:
+            into, out = ticket.lanes
+            return sample_copies(self._context, (into, out), plan.pieces[0], ticket.arrays, repeats=repeats)
+        finally:
+            self._settle(ticket)
 
     # --- admission ---
 
@@ -263,16 +281,7 @@ class CudaBackend:
             raise ServiceError(Status.OUT_OF_DEVICE_MEMORY, message, hint="lower --device-memory") from error
 
     def _try_lanes(self, plan: LaunchPlan) -> list[Lane]:
-        lanes: list[Lane] = []
-        try:
-            for _ in range(plan.lanes):
-                lanes.append(Lane.create(self._context, plan.buffers))
-        except CudaError as error:
-            if error.code == OUT_OF_MEMORY:
-                for lane in lanes:
-                    lane.release()
-            raise
-        return lanes
+        return create_lanes(self._context, plan, separate=self._separate)
 
     def _flying(self) -> tuple[CudaTicket, ...]:
         with self._state:
@@ -322,10 +331,12 @@ class CudaBackend:
                 lane.release()
         except LimbdError as error:
             ticket.error = ticket.error or error
+        if ticket.began is not None:
+            self._context.give_events((ticket.began,))
         with self._state:
             self._in_flight.remove(ticket)
             self._in_use -= ticket.nbytes
-        ticket.lanes, ticket.marks, ticket.arrays = [], [], {}
+        ticket.lanes, ticket.marks, ticket.arrays, ticket.began = [], [], {}, None
         ticket.settled = True
 
     def _harvest(self, ticket: CudaTicket) -> None:
@@ -336,7 +347,10 @@ class CudaBackend:
         ticket.h2d_ms += call("cuEventElapsedTime", begin, copied)
         ticket.kernel_ms += call("cuEventElapsedTime", copied, computed)
         ticket.d2h_ms += call("cuEventElapsedTime", computed, end)
-        self._context.give_events(marks)
+        if ticket.began is None:
+            ticket.began = begin
+        ticket.span_ms = max(ticket.span_ms, call("cuEventElapsedTime", ticket.began, end))
+        self._context.give_events(mark for mark in marks if mark is not ticket.began)
 
 
 def _device(index: int) -> driver.Device:

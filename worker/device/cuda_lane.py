@@ -1,4 +1,4 @@
-"""A lane on a device: a stream, one block of memory that holds the plan's buffers, and what is enqueued on them."""
+"""A lane on a device: a stream, the memory of the plan's buffers, and what is enqueued on them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from limbd.ops.base import Buffer, Launch, Request, Transfer
+from limbd.ops.base import Buffer, Launch, LaunchPlan, Request, Transfer
 from limbd.ops.status import ServiceError, Status
 from limbd.worker.device.cuda_context import CudaContext
 
@@ -23,48 +23,37 @@ POISON_WORD = 0xA5A5A5A5
 
 
 @dataclass(frozen=True)
-class PreparedLaunch:
-    """A launch with its packed arguments. The driver copies struct before enqueue() returns; pointers points at it."""
+class Prepared:
+    """A kernel with its grid, block and shared bytes, and its one parameter."""
 
-    context: CudaContext
     function: Any
-    shape: tuple[int, ...]
-    struct: Any
-    pointers: Any
+    shape: tuple[int, int, int, int, int, int, int]
+    parameter: Any
 
-    def enqueue(self, stream: Any) -> None:
-        self.context.call("cuLaunchKernel", self.function, *self.shape, stream, ctypes.addressof(self.pointers), 0)
+    def enqueue(self, context: CudaContext, stream: Any) -> None:
+        # The driver copies the parameter before it returns: the array of pointers has to live only until then.
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self.parameter))
+        context.call("cuLaunchKernel", self.function, *self.shape, stream, ctypes.addressof(pointers), 0)
 
 
 @dataclass(frozen=True)
 class Lane:
-    """block: the address of its memory, `addresses` those of the buffers in it, which `buffers` describes."""
+    """blocks: allocations that it gives back, `addresses`: where its buffers are, which `buffers` describes."""
 
     context: CudaContext
     stream: Any
-    block: int
+    blocks: tuple[int, ...]
     buffers: Mapping[str, Buffer]
     addresses: Mapping[str, int]
-
-    @classmethod
-    def create(cls, context: CudaContext, buffers: Sequence[Buffer]) -> Lane:
-        """Raises CudaError with code OUT_OF_MEMORY; nothing is held then."""
-        offsets, size = layout(buffers)
-        stream = context.take_stream()
-        try:
-            block = context.allocate(size, stream)
-        except BaseException:
-            context.give_stream(stream)
-            raise
-        addresses = {name: block + offset for name, offset in offsets.items()}
-        return cls(context, stream, block, {b.name: b for b in buffers}, addresses)
 
     def on(self, stream: Any) -> Lane:
         """The same memory on another stream."""
         return replace(self, stream=stream)
 
     def release(self) -> None:
-        self.context.free(self.block, self.stream)
+        """Gives back its memory and stream; every lane of the plan has ended."""
+        for block in self.blocks:
+            self.context.free(block, self.stream)
         self.context.give_stream(self.stream)
 
     def wait(self) -> None:
@@ -81,16 +70,14 @@ class Lane:
         host = self._host_address(copy, arrays)
         self.context.call("cuMemcpyDtoHAsync", host, self.addresses[copy.buffer], copy.nbytes, self.stream)
 
-    def prepare(self, launch: Launch, function: Any) -> PreparedLaunch:
-        """The launch on this lane's buffers, to be enqueued any number of times."""
+    def prepare(self, launch: Launch, function: Any) -> Prepared:
+        """The launch with its struct packed for this lane's buffers."""
         packed = launch.kernel.struct.pack(launch.values, self.addresses)
-        struct = ctypes.create_string_buffer(packed, len(packed))
-        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(struct))
         shape = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
-        return PreparedLaunch(self.context, function, shape, struct, pointers)
+        return Prepared(function, shape, ctypes.create_string_buffer(packed, len(packed)))
 
     def launch(self, launch: Launch, function: Any) -> None:
-        self.prepare(launch, function).enqueue(self.stream)
+        self.prepare(launch, function).enqueue(self.context, self.stream)
 
     def poison(self) -> None:
         """Fills what kernels write, so that bytes which no kernel wrote show. The layout leaves room for whole words."""
@@ -106,6 +93,60 @@ class Lane:
         if copy.offset < 0 or beyond:
             raise ServiceError(Status.INTERNAL, f"plan: {copy} is out of range of its array or buffer")
         return int(array.__array_interface__["data"][0]) + copy.offset
+
+
+def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> list[Lane]:
+    """The plan's lanes. One block holds the buffers of all of them: an allocation costs as much as a launch.
+
+    separate: an allocation of its own and of its exact size for each buffer instead, so that a memory checker sees where
+    it ends. Raises CudaError with code OUT_OF_MEMORY; nothing is held then.
+    """
+    offsets, size = layout(plan.buffers)
+    streams = [context.take_stream() for _ in range(plan.lanes)]
+    blocks: list[int] = []
+    try:
+        if separate:
+            blocks = _allocate_each(context, plan, streams[0])
+            starts = dict(zip(((i, b.name) for i in range(plan.lanes) for b in plan.buffers), blocks, strict=True))
+        else:
+            blocks.append(context.allocate(size * plan.lanes, streams[0]))
+            starts = {(i, name): blocks[0] + i * size + at for i in range(plan.lanes) for name, at in offsets.items()}
+        _order_after(context, streams[0], streams[1:])
+    except BaseException:
+        for block in blocks:
+            context.free(block, streams[0])
+        for stream in streams:
+            context.give_stream(stream)
+        raise
+    buffers = {b.name: b for b in plan.buffers}
+    return [
+        Lane(context, stream, tuple(blocks) if i == 0 else (), buffers, {name: starts[i, name] for name in buffers})
+        for i, stream in enumerate(streams)
+    ]
+
+
+def _allocate_each(context: CudaContext, plan: LaunchPlan, stream: Any) -> list[int]:
+    """One allocation for each buffer of each lane, or none."""
+    blocks: list[int] = []
+    try:
+        for _ in range(plan.lanes):
+            for buffer in plan.buffers:
+                blocks.append(context.allocate(buffer.nbytes, stream))
+    except BaseException:
+        for block in blocks:
+            context.free(block, stream)
+        raise
+    return blocks
+
+
+def _order_after(context: CudaContext, first: Any, others: Sequence[Any]) -> None:
+    """Makes other streams wait for what the first has enqueued: memory is usable in the order of its stream."""
+    if others:
+        event = context.take_event()
+        context.call("cuEventRecord", event, first)
+        for stream in others:
+            context.call("cuStreamWaitEvent", stream, event, 0)
+        context.give_events((event,))
 
 
 def layout(buffers: Sequence[Buffer]) -> tuple[dict[str, int], int]:

@@ -3,74 +3,47 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from limbd.ops.base import Launch, Piece
-from limbd.ops.status import Status
-from limbd.worker.device.cuda_calls import CudaError
+from limbd.ops.base import Piece
+from limbd.worker.device.cuda_calls import NOT_READY, CudaError
 from limbd.worker.device.cuda_context import CudaContext
-from limbd.worker.device.cuda_lane import Bytes, Lane, PreparedLaunch
+from limbd.worker.device.cuda_lane import Bytes, Lane, Prepared
+from limbd.worker.device.cuda_modules import CudaModules
 
-# Launches that are enqueued before a gate opens: more would fill the stream's queue, and the host would wait for ever.
-ENQUEUED_AHEAD = 64
+HOLD = ("bench/hold.cu", "hold")
 
-_GATE_BYTES = 64
-
-
-class Gate:
-    """Holds a stream until the host opens it: a word of pinned memory that the stream waits for.
-
-    Without it the device begins a sample while Python is still enqueuing the rest, and short kernels are measured with
-    the host's time between them. works: false where the driver has no such waiting; hold() then does nothing.
-    """
-
-    def __init__(self, context: CudaContext) -> None:
-        self._call = context.call
-        self._host = int(self._call("cuMemHostAlloc", _GATE_BYTES, self._call.api.CU_MEMHOSTALLOC_DEVICEMAP))
-        self._device = self._call("cuMemHostGetDevicePointer", self._host, 0)
-        self._word = ctypes.c_uint32.from_address(self._host)
-        self._word.value = 0
-        self._held = 0
-        self.works = True
-
-    def hold(self, stream: Any) -> None:
-        """What is enqueued on the stream from here on waits for open()."""
-        if not self.works:
-            return
-        self._held += 1
-        at_least = self._call.api.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ
-        try:
-            self._call("cuStreamWaitValue32", stream, self._device, self._held, int(at_least))
-        except CudaError as error:
-            if error.status is Status.DEVICE_FAULT:
-                raise
-            self.works = False
-
-    def open(self) -> None:
-        """Lets pass what is held; may be called again."""
-        self._word.value = self._held
-
-    def close(self) -> None:
-        """Nothing may be held any more."""
-        self._call("cuMemFreeHost", self._host)
+# Cycles that the stream is held while a sample is enqueued: a launch takes about 5 us to enqueue from here, 10,000
+# cycles at 2 GHz, and the events some more. The driver queues about 1000 launches.
+HOLD_CYCLES = 60_000
+HOLD_CYCLES_A_LAUNCH = 10_000
+HELD_LAUNCHES = 500
 
 
 class CudaMeasurement:
-    """See limbd.worker.device.measurement. lanes: one an input set, all on the first one's stream."""
+    """See limbd.worker.device.measurement. lanes: one an input set; all work is on the first one's stream.
+
+    A sample: the outputs of its sets are poisoned; the round before is launched once more, uncounted; the stream is held
+    while the rest is enqueued; then the launches between two events. The uncounted round wakes a device that idled while
+    the host checked results, and leaves the caches as any round leaves them: with its own outputs to be written back, not
+    the poison. So there should be two sets at least, else it writes what the sample has to write.
+    """
 
     def __init__(
         self,
         context: CudaContext,
+        modules: CudaModules,
         piece: Piece,
         lanes: Sequence[Lane],
         arrays: Sequence[Mapping[str, Bytes]],
-        function: Callable[[Launch], Any],
         end: Callable[[], None],
     ) -> None:
-        """function: the loaded kernel of a launch. end: gives back the lanes."""
+        """arrays: the host memory of each set. end: gives back the lanes."""
         self._context = context
+        self._modules = modules
         self._piece = piece
         self._stream = lanes[0].stream
         self._arrays = arrays
@@ -80,17 +53,16 @@ class CudaMeasurement:
                 lane.copy_in(copy, host)
             lane.wait()
         self._lanes = [lane.on(self._stream) for lane in lanes]
-        self._prepared: list[list[PreparedLaunch]] = [
-            [lane.prepare(launch, function(launch)) for launch in piece.launches] for lane in self._lanes
+        self._prepared = [
+            [lane.prepare(launch, modules.function(launch)) for launch in piece.launches] for lane in self._lanes
         ]
-        self._events = (context.take_event(), context.take_event())
-        self._gate = Gate(context)
+        for lane in self._lanes:
+            lane.poison()
+        self._hold: Any = modules.loose_function(*HOLD)
+        self._begin, self._finish = context.take_event(), context.take_event()
         self._round = 0
         self._reached: tuple[int, ...] = ()
-
-    @property
-    def gated(self) -> bool:
-        return self._gate.works
+        self.held = True
 
     def __enter__(self) -> CudaMeasurement:
         return self
@@ -101,30 +73,26 @@ class CudaMeasurement:
         try:
             if not self._context.lost:
                 self._lanes[0].wait()
-                self._gate.close()
-                self._context.give_events(self._events)
+                self._context.give_events((self._begin, self._finish))
         finally:
             self._end()
 
     def sample(self, rounds: int = 1) -> float:
-        # While the host checked results the device idled, and may have lowered its clock: the round before once more,
-        # which does not count and leaves the caches as that round left them.
-        self._enqueue([(self._round - 1) % len(self._lanes)])
         sets = [(self._round + k) % len(self._lanes) for k in range(rounds)]
+        before = (self._round - 1) % len(self._lanes)
         self._round += rounds
         self._reached = tuple(sorted(set(sets)))
-        for lane in self._lanes:
-            lane.poison()
-        begin, end = self._events
-        self._gate.hold(self._stream)
-        try:
-            self._lanes[0].record(begin)
-            self._enqueue(sets)
-            self._lanes[0].record(end)
-        finally:
-            self._gate.open()
-        self._context.call("cuEventSynchronize", end)
-        return float(self._context.call("cuEventElapsedTime", begin, end)) / rounds
+        for chosen in self._reached:
+            self._lanes[chosen].poison()
+        self._enqueue(self._prepared[before])
+        self._prepared_hold(rounds * len(self._piece.launches)).enqueue(self._context, self._stream)
+        self._context.call("cuEventRecord", self._begin, self._stream)
+        for chosen in sets:
+            self._enqueue(self._prepared[chosen])
+        self._context.call("cuEventRecord", self._finish, self._stream)
+        self.held = self.held and self._still_held()
+        self._context.call("cuEventSynchronize", self._finish)
+        return float(self._context.call("cuEventElapsedTime", self._begin, self._finish)) / rounds
 
     def collect(self) -> tuple[int, ...]:
         for reached in self._reached:
@@ -133,9 +101,41 @@ class CudaMeasurement:
         self._lanes[0].wait()
         return self._reached
 
-    def _enqueue(self, sets: Sequence[int]) -> None:
-        launches = [launch for chosen in sets for launch in self._prepared[chosen]]
-        for number, launch in enumerate(launches):
-            if number == ENQUEUED_AHEAD:
-                self._gate.open()
-            launch.enqueue(self._stream)
+    def _enqueue(self, launches: Sequence[Prepared]) -> None:
+        for launch in launches:
+            launch.enqueue(self._context, self._stream)
+
+    def _prepared_hold(self, launches: int) -> Prepared:
+        cycles = ctypes.c_uint64(HOLD_CYCLES + HOLD_CYCLES_A_LAUNCH * min(launches, HELD_LAUNCHES))
+        return Prepared(self._hold, (1, 1, 1, 1, 1, 1, 0), cycles)
+
+    def _still_held(self) -> bool:
+        """Whether the device has not yet come to the sample's beginning."""
+        try:
+            self._context.call("cuEventQuery", self._begin)
+        except CudaError as error:
+            if error.code != NOT_READY:
+                raise
+            return True
+        return False
+
+
+def sample_copies(
+    context: CudaContext, lanes: tuple[Lane, Lane], piece: Piece, arrays: Mapping[str, Bytes], *, repeats: int
+) -> list[float]:
+    """Milliseconds that the piece's copies take by themselves, both directions at once, by the host's clock: copies in
+    on the first lane's stream, copies out on the second's, of that lane's poisoned memory."""
+    into, out = lanes
+    samples = []
+    for _ in range(repeats):
+        out.poison()
+        out.wait()
+        begin = time.perf_counter()
+        for copy in piece.copies_in:
+            into.copy_in(copy, arrays)
+        for copy in piece.copies_out:
+            out.copy_out(copy, arrays)
+        into.wait()
+        out.wait()
+        samples.append((time.perf_counter() - begin) * 1e3)
+    return samples

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
-from limbd.kernels.source import MissingSource, Sources
+from limbd.kernels.source import MissingSource, Source, Sources
 from limbd.ops.base import Launch, LaunchPlan, Unit
 from limbd.ops.status import ServiceError, Status
 from limbd.worker.device.cache import Cache
@@ -33,6 +34,7 @@ class CudaModules:
         self._lock = threading.Lock()
         self._unit_locks: dict[Unit, threading.Lock] = {}
         self._modules: dict[Unit, Any] = {}
+        self._loose: list[Any] = []
         self._functions: dict[tuple[Unit, str], Any] = {}
         self._shared_allowed: dict[tuple[Unit, str], int] = {}
 
@@ -65,18 +67,23 @@ class CudaModules:
     def image(self, unit: Unit) -> bytes:
         """What is loaded: a cubin, or PTX text with a zero behind it. Raises ServiceError."""
         try:
-            source = self._sources.cuda(unit.entry, unit.header())
+            return self._compile(self._sources.cuda(unit.entry, unit.header()))
         except MissingSource as error:
             raise ServiceError(Status.INTERNAL, str(error)) from error
-        target, verify = self._target, self._verify
-        key = self._nvrtc.key(source, target, verify=verify)
-        image = self._cache.load(key, lambda: self._nvrtc.compile(source, target, verify=verify).data)
-        return image if target.form == "cubin" else image + b"\0"
+
+    def loose_function(self, path: str, name: str) -> Any:
+        """A kernel of a file that belongs to no op and includes nothing."""
+        source = Source(Path(path).name, self._sources.read(path), (), (name,))
+        module = self._context.call("cuModuleLoadData", self._compile(source))
+        with self._lock:
+            self._loose.append(module)
+        return self._context.call("cuModuleGetFunction", module, name.encode())
 
     def close(self) -> None:
-        for module in self._modules.values():
+        for module in (*self._modules.values(), *self._loose):
             self._context.call("cuModuleUnload", module)
         self._modules.clear()
+        self._loose.clear()
         self._functions.clear()
 
     def _load_here(self, unit: Unit) -> None:
@@ -90,3 +97,9 @@ class CudaModules:
             if unit not in self._modules:
                 self._modules[unit] = self._context.call("cuModuleLoadData", self.image(unit))
             return self._modules[unit]
+
+    def _compile(self, source: Source) -> bytes:
+        target, verify = self._target, self._verify
+        key = self._nvrtc.key(source, target, verify=verify)
+        image = self._cache.load(key, lambda: self._nvrtc.compile(source, target, verify=verify).data)
+        return image if target.form == "cubin" else image + b"\0"

@@ -77,6 +77,26 @@ class HostCompiler:
             self._run(command, folder, source.name)
             return (folder / "unit.so").read_bytes()
 
+    def sanitizer_environment(self) -> dict[str, str]:
+        """What a process needs in its environment to load SANITIZE libraries: their runtimes before everything else,
+        an end at the first finding, and allocations of Python's own that AddressSanitizer sees.
+
+        Raises ServiceError(NO_DEVICE) where the compiler comes without the runtimes.
+        """
+        runtimes = []
+        for name in ("libasan.so", "libubsan.so"):
+            command = (*self.command, f"-print-file-name={name}")
+            path = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S).stdout.strip()
+            if not Path(path).is_absolute():
+                raise ServiceError(Status.NO_DEVICE, f"{self.command[0]} comes without {name}")
+            runtimes.append(path)
+        return {
+            "LD_PRELOAD": " ".join(runtimes),
+            "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
+            "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+            "PYTHONMALLOC": "malloc",
+        }
+
     def _run(self, command: tuple[str, ...], folder: Path, unit: str) -> None:
         try:
             done = subprocess.run(

@@ -21,8 +21,9 @@ class Measurement(Protocol):
     k mod sets. A context manager, whose end gives the memory back."""
 
     @property
-    def gated(self) -> bool:
-        """Whether the device begins a sample only when it is enqueued, so that no launch waits for the host."""
+    def held(self) -> bool:
+        """Whether the device began every sample so far only when it was enqueued, so that no launch waited for the
+        host. False where the host itself computes."""
         ...
 
     def __enter__(self) -> Measurement: ...
@@ -66,7 +67,7 @@ class HostMeasurement:
     """A measurement of what runs on the host: every round is a whole batch, of which `run` tells the milliseconds that
     count."""
 
-    gated = False
+    held = False
 
     def __init__(
         self, run: Callable[[Request, memoryview], float], requests: Sequence[Request], results: Sequence[memoryview]

@@ -19,6 +19,9 @@ from limbd.worker.device.cache import Key
 
 REMEDY = "pip install 'limbd[cuda]' (or 'limbd[cuda12]' for a driver older than 580 or a card older than sm_75)"
 
+# Architectures of embedded boards: their machine code runs on no other device of the same major version.
+EMBEDDED = frozenset({53, 62, 72, 87, 88, 101, 110})
+
 _COMMON = ("--std=c++17", "--ptxas-options=-v")
 _VERIFY = ("-DKERNEL_VERIFY", "--generate-line-info")
 
@@ -139,7 +142,7 @@ def choose_target(
     ServiceError(NO_DEVICE) naming both versions.
     """
     own = 10 * capability[0] + capability[1]
-    related = [arch for arch in supported if arch // 10 == capability[0] and arch <= own]
+    related = [a for a in supported if a == own or (a // 10 == own // 10 and a < own and a not in EMBEDDED)]
     if related:
         return Target(max(related))
     older = [arch for arch in supported if arch < own]

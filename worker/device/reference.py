@@ -46,9 +46,6 @@ class ReferenceBackend:
     def run(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
         return self.finish(self.start(request, plan, result))
 
-    def unregister(self, memory: memoryview) -> None:
-        """Nothing was done."""
-
     def measuring(
         self, requests: Sequence[Request], plan: LaunchPlan, results: Sequence[memoryview]
     ) -> HostMeasurement:

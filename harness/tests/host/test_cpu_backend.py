@@ -88,7 +88,7 @@ def words(n: int, seed: int) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize(("n", "size"), [(1, 1), (63, 64), (64, 64), (65, 64), (10_000, 10_000), (10_007, 1024)])
 def test_sum_in_pieces(backend: CpuBackend, n: int, size: int) -> None:
     a, b, result = words(n, 1), words(n, 2), np.zeros(n, np.uint32)
-    outcome = backend.run(request_of(a=a, b=b), sum_plan(n, size), memoryview(result).cast("B"))
+    outcome = backend.run(request_of(a=a, b=b), sum_plan(n, size), result.data.cast("B"))
     assert (result == a + b).all()
     assert outcome.launches == -(-n // size)
     assert outcome.kernel_ms > 0
@@ -116,7 +116,7 @@ def test_bytes_that_no_kernel_wrote_are_poisoned(backend: CpuBackend) -> None:
     plan = sum_plan(n, n)
     piece = plan.pieces[0]
     short = Piece(piece.copies_in, (Launch(ADD, 1, 64, {"n": 64}),), piece.copies_out)
-    backend.run(request_of(a=a, b=b), LaunchPlan(plan.buffers, 1, (short,)), memoryview(result).cast("B"))
+    backend.run(request_of(a=a, b=b), LaunchPlan(plan.buffers, 1, (short,)), result.data.cast("B"))
     assert (result[:64] == (a + b)[:64]).all()
     assert (result[64:] == 0xA5A5A5A5).all()
 
@@ -124,7 +124,7 @@ def test_bytes_that_no_kernel_wrote_are_poisoned(backend: CpuBackend) -> None:
 def test_several_batches_in_flight(backend: CpuBackend) -> None:
     n = 5000
     batches = [(words(n, s), words(n, s + 100), np.zeros(n, np.uint32)) for s in range(8)]
-    tickets = [backend.start(request_of(a=a, b=b), sum_plan(n, 777), memoryview(r).cast("B")) for a, b, r in batches]
+    tickets = [backend.start(request_of(a=a, b=b), sum_plan(n, 777), r.data.cast("B")) for a, b, r in batches]
     for ticket, (a, b, result) in zip(tickets, batches, strict=True):
         backend.finish(ticket)
         assert (result == a + b).all()
@@ -139,7 +139,7 @@ def test_a_plan_out_of_range_is_refused(backend: CpuBackend) -> None:
     n = 64
     a, b, result = words(n, 1), words(n, 2), np.zeros(n - 1, np.uint32)
     with pytest.raises(ServiceError) as caught:
-        backend.run(request_of(a=a, b=b), sum_plan(n, n), memoryview(result).cast("B"))
+        backend.run(request_of(a=a, b=b), sum_plan(n, n), result.data.cast("B"))
     assert caught.value.status is Status.INTERNAL
 
 

@@ -26,30 +26,9 @@ from limbd.worker.device.host_compiler import Variant
 # One element, a part of a warp, a block and one more than a block of 64 or 256 threads.
 SIZES = (1, 31, 64, 257)
 
-RUNTIMES = ("libasan.so", "libubsan.so")
-
-
-def runtime_paths() -> list[str]:
-    """The sanitizers' libraries of the host compiler, to be loaded before everything else."""
-    compiler = host_compiler.find().command
-    found = []
-    for name in RUNTIMES:
-        command = (*compiler, f"-print-file-name={name}")
-        path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-        if not Path(path).is_absolute():
-            pytest.skip(f"{compiler[0]} comes without {name}")
-        found.append(path)
-    return found
-
 
 def run_sanitized(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **os.environ,
-        "LD_PRELOAD": " ".join(runtime_paths()),
-        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
-        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
-        "PYTHONMALLOC": "malloc",
-    }
+    environment = {**os.environ, **host_compiler.find().sanitizer_environment()}
     command = (sys.executable, __file__, *arguments)
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200)
 
@@ -94,8 +73,8 @@ def exact_request(op: Op, residues: Residues, n: int, rng: random.Random) -> tup
 def check(op: Op, residues: Residues, n: int, backend: CpuBackend) -> None:
     request, _ = exact_request(op, residues, n, random.Random(f"{op.name} {residues} {n}"))
     result, expected = (np.empty((n, residues.bits // 32), np.uint32) for _ in range(2))
-    backend.run(request, op.plan(request, backend.traits()), memoryview(result).cast("B"))
-    op.reference(request, memoryview(expected).cast("B"))
+    backend.run(request, op.plan(request, backend.traits()), result.data.cast("B"))
+    op.reference(request, expected.data.cast("B"))
     if (result != expected).any():
         row = int(np.flatnonzero((result != expected).any(axis=1))[0])
         raise AssertionError(f"{op.name} {residues} n={n} row {row}: {to_ints(result[row : row + 1])}")
@@ -120,7 +99,7 @@ def short(op: Op, backend: CpuBackend) -> None:
     piece = type(plan.pieces[0])(shorter, plan.pieces[0].launches, plan.pieces[0].copies_out)
     request = Request(op, n, 0, request.modulus, request.element_bytes, arrays)
     result = np.empty((n, 8), np.uint32)
-    backend.run(request, type(plan)(plan.buffers, 1, (piece,)), memoryview(result).cast("B"))
+    backend.run(request, type(plan)(plan.buffers, 1, (piece,)), result.data.cast("B"))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ process with a message instead of hanging or computing garbage."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -141,7 +142,7 @@ extern "C" __global__ void deep_stack(const shim_args args) {
 """
 
 
-def make_backend(folder: Path, *options: str, threads: int = 2) -> CpuBackend:
+def make_backend(folder: Path, *options: str, threads: int = 2, variant: Variant = Variant.VERIFY) -> CpuBackend:
     (folder / "entry").mkdir(exist_ok=True)
     (folder / "entry" / "shim.cu").write_text(ENTRY)
     found = host_compiler.find()
@@ -150,7 +151,7 @@ def make_backend(folder: Path, *options: str, threads: int = 2) -> CpuBackend:
         cache=Cache(folder / "cache"),
         compiler=compiler,
         sources=Sources((folder, ROOT)),
-        variant=Variant.VERIFY,
+        variant=variant,
         threads=threads,
     )
 
@@ -177,7 +178,7 @@ def launch(
     )
     plan = LaunchPlan((Buffer("in", "in", data.nbytes), Buffer("out", "out", result.nbytes)), 1, (piece,))
     op: Any = None
-    backend.run(Request(op, n, 0, 1, 4, {"in": data}), plan, memoryview(result).cast("B"))
+    backend.run(Request(op, n, 0, 1, 4, {"in": data}), plan, result.data.cast("B"))
     return result
 
 
@@ -324,12 +325,35 @@ def test_a_stack_overflow_is_a_fault_at_once(folder: Path, backend: CpuBackend) 
     assert done.returncode == -11, (done.returncode, done.stderr)
 
 
+def test_fibers_under_the_sanitizers(folder: Path) -> None:
+    """AddressSanitizer follows the switches between stacks: a clean kernel is not reported."""
+    backend = make_backend(folder, variant=Variant.SANITIZE)
+    backend.compile([UNIT])
+    environment = {**os.environ, **backend.compiler.sanitizer_environment()}
+    backend.close()
+    command = (sys.executable, __file__, str(folder), "sanitized")
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+    assert (done.returncode, done.stdout) == (0, "clean\n"), done.stderr[-4000:]
+
+
 def run_alone(folder: Path, name: str, block: int, n: int, *, synchronises: bool) -> subprocess.CompletedProcess[str]:
     command = (sys.executable, __file__, str(folder), name, str(block), str(n), str(int(synchronises)))
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
+def main(where: str, kernel: str, *shape: str) -> None:
+    if kernel == "sanitized":
+        backend = make_backend(Path(where), variant=Variant.SANITIZE)
+        test_block_scan(backend, 256, 5000)
+        test_warp_functions(backend)
+        test_a_deep_call_fits_its_stack(backend)
+        backend.close()
+        print("clean")
+    else:
+        block, n, fibers = map(int, shape)
+        backend = make_backend(Path(where), threads=1)
+        launch(backend, kernel, words(1024), n=n, grid=1, block=block, synchronises=bool(fibers))
+
+
 if __name__ == "__main__":
-    where, kernel, size, bound, fibers = sys.argv[1:]
-    alone = make_backend(Path(where), threads=1)
-    launch(alone, kernel, words(1024), n=int(bound), grid=1, block=int(size), synchronises=fibers == "1")
+    main(*sys.argv[1:])

@@ -44,7 +44,7 @@ def test_back_to_back_samples_are_of_one_round() -> None:
     rounds: list[int] = []
 
     class Fake:
-        gated = True
+        held = True
 
         def sample(self, count: int = 1) -> float:
             rounds.append(count)
@@ -192,7 +192,7 @@ def test_bench_writes_shows_and_compares(tmp_path: Path) -> None:
     assert head["backend"] == "reference" and len(lines) == 8
     assert {line["commit"] for line in lines} == {"a" * 40}
     assert {(line["n"], line["back_to_back"]) for line in lines} == {(n, r) for n in (8, 100) for r in (1, 32)}
-    for key in ("samples", "host_ms", "plan", "tuning", "gpu", "compiler", "clock", "checked", "gated"):
+    for key in ("samples", "host_ms", "plan", "tuning", "gpu", "compiler", "clock", "checked", "held"):
         assert key in lines[0]
     compared = limbd("bench", "--compare", "old.jsonl", "new.jsonl", cwd=tmp_path)
     assert compared.returncode == 0 and compared.stdout.count("mod-add") == 8

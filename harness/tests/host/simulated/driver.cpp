@@ -37,7 +37,7 @@ std::size_t used = 0, high = 0, capacity = std::size_t(1) << 40;
 int sticky = 0;
 thread_local bool bound = false;
 
-enum : int { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, NOT_FOUND = 500 };
+enum : int { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, NOT_FOUND = 500, NOT_READY = 600 };
 
 // What a call answers before it does anything: an earlier sticky error, or a failure that the test planned.
 int begin(const char* name, bool needs_context = true) {
@@ -133,6 +133,11 @@ API int cuEventCreate(void** event, unsigned) {
 }
 API int cuEventDestroy_v2(void* event) { return std::free(event), 0; }
 API int cuEventRecord(void*, void*) { return begin("cuEventRecord"); }
+API int cuEventQuery(void*) {
+    BEGIN();
+    return NOT_READY;
+}
+API int cuStreamWaitEvent(void*, void*, unsigned) { return begin("cuStreamWaitEvent"); }
 API int cuEventSynchronize(void*) { return begin("cuEventSynchronize"); }
 API int cuEventElapsedTime(float* ms, void*, void*) { return *ms = 0.5f, begin("cuEventElapsedTime"); }
 API int cuEventElapsedTime_v2(float* ms, void*, void*) { return *ms = 0.5f, begin("cuEventElapsedTime"); }
@@ -188,17 +193,6 @@ API int cuMemsetD32Async(std::uintptr_t device, unsigned word, std::size_t words
 }
 API int cuMemHostRegister_v2(void*, std::size_t, unsigned) { return begin("cuMemHostRegister"); }
 API int cuMemHostUnregister(void*) { return begin("cuMemHostUnregister"); }
-API int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
-    BEGIN();
-    return *memory = std::malloc(bytes), 0;
-}
-API int cuMemFreeHost(void* memory) { return std::free(memory), begin("cuMemFreeHost"); }
-API int cuMemHostGetDevicePointer_v2(std::uintptr_t* device, void* host, unsigned) {
-    if (const int failed = begin("cuMemHostGetDevicePointer")) return failed;
-    return *device = reinterpret_cast<std::uintptr_t>(host), 0;
-}
-// The gate is always open here: everything before it is done, and nobody waits.
-API int cuStreamWaitValue32_v2(void*, std::uintptr_t, unsigned, unsigned) { return begin("cuStreamWaitValue32"); }
 
 // NVRTC looks for profilers through this; there are none.
 API int cuGetExportTable(const void**, const void*) { return NOT_FOUND; }

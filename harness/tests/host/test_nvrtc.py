@@ -1,0 +1,174 @@
+"""NVRTC without a GPU: every unit for every supported architecture, what ptxas says of it, and what to compile for."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from limbd.harness import compile_check
+from limbd.harness.compile_check import ARCHITECTURES, Allowance, Checked
+from limbd.kernels.source import ROOT, Sources
+from limbd.ops.base import Unit
+from limbd.ops.status import ServiceError, Status
+from limbd.worker.device.nvrtc import Nvrtc, Target, Usage, choose_target, parse_usage
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("cuda") is None, reason="the extra cuda is not installed: there is nothing to test"
+)
+
+ENTRY = """
+#include "base/platform.cuh"
+#include "unit.cuh"
+__device__ __noinline__ uint32_t walk(const uint32_t* in, uint32_t n) {
+    uint32_t table[100];
+    for (uint32_t i = 0; i < 100; ++i) table[i] = in[i * n % 7];
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < n; ++i) sum += table[table[i % 100] % 100];
+    return sum;
+}
+extern "C" __global__ void small(const uint32_t* in, uint32_t* out) {
+    __shared__ uint32_t kept[64];
+    kept[threadIdx.x] = in[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = kept[63 - threadIdx.x] + SCALE * walk(in, 5);
+}
+// More live values than the registers that its launch bounds leave: it has to spill.
+extern "C" __global__ void __launch_bounds__(1024, 2) spilling(const uint32_t* in, uint32_t* out) {
+    uint32_t v[96];
+    for (int i = 0; i < 96; ++i) v[i] = in[i * 1024 + threadIdx.x];
+    for (int round = 0; round < 3; ++round)
+        for (int i = 0; i < 96; ++i) v[i] = v[i] * v[(i + 37) % 96] + v[(i + 11) % 96];
+    for (int i = 0; i < 96; ++i) out[i * 1024 + threadIdx.x] = v[i];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def nvrtc() -> Nvrtc:
+    return Nvrtc()
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Sources:
+    (tmp_path / "entry").mkdir()
+    (tmp_path / "entry" / "sample.cu").write_text(ENTRY)
+    return Sources((tmp_path, ROOT))
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_every_unit_compiles_and_nothing_spills(nvrtc: Nvrtc, arch: str) -> None:
+    checked = compile_check.check(arch, nvrtc)
+    assert {one.unit.entry for one in checked} == {file.stem for file in (ROOT / "entry").glob("*.cu")}
+    assert all(one.usage for one in checked)
+    assert not [problem for one in checked for problem in one.problems()]
+
+
+def test_a_checked_build_compiles_too(nvrtc: Nvrtc) -> None:
+    """KERNEL_VERIFY is what runs on a device under compute-sanitizer. One unit an entry."""
+    units = {unit.entry: unit for unit in compile_check.all_units("sm_90")}
+    checked = compile_check.check("sm_90", nvrtc, units.values(), verify=True)
+    assert not [one.failure or one.warnings for one in checked if one.failure or one.warnings]
+
+
+def test_what_ptxas_says_is_read(nvrtc: Nvrtc, sources: Sources) -> None:
+    compiled = nvrtc.compile(sources.cuda("sample", "constexpr int SCALE = 3;"), Target(90))
+    usage = {u.function: u for u in compiled.usage}
+    assert compiled.data.startswith(b"\x7fELF")
+    assert usage["small"].registers > 0 and usage["small"].shared == 256 and usage["small"].spill_stores == 0
+    assert usage["spilling"].spill_stores > 0 and usage["spilling"].registers <= 32
+    assert any(name.startswith("_Z4walk") for name in usage)
+
+
+def test_functions_that_are_not_inlined_are_checked_for_spills_too() -> None:
+    log = (
+        "ptxas info    : Compiling entry function 'k' for 'sm_90'\n"
+        "ptxas info    : Function properties for k\n"
+        "    8 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+        "ptxas info    : Used 40 registers, used 1 barriers, 1024 bytes smem\n"
+        "ptxas info    : Function properties for _Z1fv\n"
+        "    16 bytes stack frame, 12 bytes spill stores, 20 bytes spill loads\n"
+    )
+    usage = parse_usage(log)
+    assert usage == (Usage("k", 40, 8, 0, 0, 1024), Usage("_Z1fv", 0, 16, 12, 20, 0))
+    checked = Checked(Unit("e", ()), "sm_90", usage)
+    assert list(checked.problems(())) == ["e for sm_90: _Z1fv spills 32 bytes (allowed: 0)"]
+    assert list(checked.problems((Allowance("e", "sm_80", 32, "-"),)))
+    assert not list(checked.problems((Allowance("e", "sm_90", 32, "-"),)))
+    assert list(checked.problems((Allowance("e", "*", 31, "-"),)))
+
+
+def test_an_error_names_the_unit_and_shows_the_log(nvrtc: Nvrtc, sources: Sources) -> None:
+    with pytest.raises(ServiceError, match=r"(?s)sample\.cu.*SCALE") as caught:
+        nvrtc.compile(sources.cuda("sample", ""), Target(90))
+    assert caught.value.status is Status.INTERNAL
+
+
+def test_ptx_is_text(nvrtc: Nvrtc, sources: Sources) -> None:
+    compiled = nvrtc.compile(sources.cuda("sample", "constexpr int SCALE = 3;"), Target(90, "ptx"))
+    assert compiled.data.startswith(b"//") and b".target sm_90" in compiled.data
+    assert b"\0" not in compiled.data
+
+
+def test_two_threads_compile_at_once(nvrtc: Nvrtc, sources: Sources) -> None:
+    """The GIL is free while NVRTC works: this thread counts on while two programs compile."""
+    source = sources.cuda("sample", "constexpr int SCALE = 3;")
+    counted = 0
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(nvrtc.compile, source, Target(arch)) for arch in (80, 90)]
+        while not all(job.done() for job in jobs):
+            time.sleep(0.001)
+            counted += 1
+    assert counted > 10
+    assert all(job.result().data.startswith(b"\x7fELF") for job in jobs)
+
+
+def test_the_key_covers_what_is_compiled(nvrtc: Nvrtc, sources: Sources) -> None:
+    def name(header: str, target: Target, verify: bool = False) -> str:
+        return nvrtc.key(sources.cuda("sample", header), target, verify=verify).file_name()
+
+    one = "constexpr int SCALE = 1;"
+    names = [name(one, Target(90)), name("constexpr int SCALE = 2;", Target(90)), name(one, Target(80))]
+    names += [name(one, Target(90), True), name(one, Target(90, "ptx"))]
+    assert len(set(names)) == len(names)
+    before = name(one, Target(90))
+    platform = sources.roots[0] / "base" / "platform.cuh"
+    platform.parent.mkdir()
+    platform.write_text((ROOT / "base" / "platform.cuh").read_text() + "\n// changed\n")
+    assert name(one, Target(90)) != before
+
+
+@pytest.mark.parametrize(
+    ("capability", "supported", "nvrtc_version", "driver", "expected"),
+    [
+        ((9, 0), (75, 80, 90, 100), (13, 0), (13, 0), Target(90)),
+        ((8, 9), (75, 80, 86, 87, 90), (13, 0), (12, 2), Target(86)),
+        ((8, 7), (75, 80, 86, 87, 90), (13, 0), (13, 0), Target(87)),
+        ((12, 1), (75, 90, 120), (13, 0), (13, 0), Target(120)),
+        ((12, 0), (75, 90, 100), (13, 0), (13, 1), Target(100, "ptx")),
+        ((6, 1), (50, 60, 61, 70), (12, 9), (12, 4), Target(61)),
+    ],
+)
+def test_the_target_for_a_device(
+    capability: tuple[int, int],
+    supported: tuple[int, ...],
+    nvrtc_version: tuple[int, int],
+    driver: tuple[int, int],
+    expected: Target,
+) -> None:
+    assert choose_target(capability, supported, nvrtc_version, driver) == expected
+
+
+@pytest.mark.parametrize(
+    ("capability", "supported", "nvrtc_version", "driver"),
+    [((12, 0), (75, 90, 100), (13, 0), (12, 9)), ((6, 1), (75, 80, 90), (13, 0), (13, 0))],
+)
+def test_no_target_names_both_versions(
+    capability: tuple[int, int], supported: tuple[int, ...], nvrtc_version: tuple[int, int], driver: tuple[int, int]
+) -> None:
+    with pytest.raises(ServiceError, match=r"NVRTC 13\.0 and a driver for CUDA (12\.9|13\.0)") as caught:
+        choose_target(capability, supported, nvrtc_version, driver)
+    assert caught.value.status is Status.NO_DEVICE
