@@ -22,7 +22,7 @@ from limbd.worker.device.base import BackendInfo, Outcome
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.cuda_calls import OUT_OF_MEMORY, CudaError
 from limbd.worker.device.cuda_context import CudaContext
-from limbd.worker.device.cuda_lane import Bytes, Lane, Marks, create_lanes, host_arrays
+from limbd.worker.device.cuda_lane import HostArray, Lane, Marks, create_lanes, host_arrays
 from limbd.worker.device.cuda_measure import sample_copies, sample_launches
 from limbd.worker.device.cuda_modules import CudaModules
 from limbd.worker.device.nvrtc import Nvrtc, choose_target
@@ -48,7 +48,7 @@ class CudaTicket:
     nbytes: int = 0
     lanes: list[Lane] = field(default_factory=list)
     marks: list[Marks] = field(default_factory=list)
-    arrays: dict[str, Bytes] = field(default_factory=dict)
+    arrays: dict[str, HostArray] = field(default_factory=dict)
     began: Any = None
     kernel_ms: float = 0.0
     h2d_ms: float = 0.0
@@ -276,19 +276,19 @@ class CudaBackend:
         for i, piece in enumerate(plan.pieces):
             if len(ticket.marks) == PIECES_IN_FLIGHT:
                 self._harvest(ticket)
-            # The piece that had this lane before is in flight still, or done and its marks harvested.
-            busy = len(ticket.marks) >= plan.lanes
-            self._enqueue_piece(
-                ticket, piece, ticket.lanes[i % plan.lanes], ticket.marks[-plan.lanes][-1] if busy else None
-            )
+            self._enqueue_piece(ticket, piece, ticket.lanes[i % plan.lanes])
 
-    def _enqueue_piece(self, ticket: CudaTicket, piece: Piece, lane: Lane, after: Any | None) -> None:
-        take = self._context.take_event
-        marks = (take(), take(), take(), take())
+    def _enqueue_piece(self, ticket: CudaTicket, piece: Piece, lane: Lane) -> None:
+        """Where pieces share a stream of copies in, one begins where the one before it has been copied."""
+        lanes, take = len(ticket.lanes), self._context.take_event
+        # The piece that had this lane before is in flight still, or done and its marks harvested.
+        after = ticket.marks[-lanes][-1] if len(ticket.marks) >= lanes else None
+        before = ticket.marks[-1][1] if ticket.marks and lanes > 1 and not self._poison else None
+        marks = (before or take(), take(), take(), take())
         if self._poison:
             self._poison_lane(lane, after)
         prepared = [lane.prepare(launch, self._modules.function(launch)) for launch in piece.launches]
-        lane.run(piece, marks, after, ticket.arrays, prepared)
+        lane.run(piece, prepared, ticket.arrays, marks, before=before, after=after)
         ticket.marks.append(marks)
 
     def _poison_lane(self, lane: Lane, after: Any | None) -> None:
@@ -331,7 +331,8 @@ class CudaBackend:
         if ticket.began is None:
             ticket.began = begin
         ticket.span_ms = max(ticket.span_ms, call("cuEventElapsedTime", ticket.began, end))
-        self._context.give_events(mark for mark in marks if mark is not ticket.began)
+        kept = (ticket.began, ticket.marks[0][0] if ticket.marks else None)
+        self._context.give_events(mark for mark in marks if not any(mark is other for other in kept))
 
 
 def _device(index: int) -> driver.Device:

@@ -9,7 +9,7 @@ from typing import Any
 
 from limbd.ops.base import Piece
 from limbd.worker.device.cuda_context import CudaContext
-from limbd.worker.device.cuda_lane import Bytes, Lane, Prepared
+from limbd.worker.device.cuda_lane import HostArray, Lane, Prepared
 from limbd.worker.device.cuda_modules import CudaModules
 
 HOLD = ("bench/hold.cu", "hold")
@@ -58,7 +58,7 @@ def sample_launches(
 
 
 def sample_copies(
-    context: CudaContext, lanes: tuple[Lane, Lane], piece: Piece, arrays: Mapping[str, Bytes], *, repeats: int
+    context: CudaContext, lanes: tuple[Lane, Lane], piece: Piece, arrays: Mapping[str, HostArray], *, repeats: int
 ) -> list[float]:
     """Milliseconds that the piece's copies take by themselves, both directions at once, by the host's clock: copies in
     on the first lane's stream, copies out on the second's, of that lane's poisoned memory."""
