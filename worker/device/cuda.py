@@ -1,8 +1,8 @@
 """The CUDA backend: carries out plans on one device.
 
-Each lane of a plan is a stream with one block of device memory; its pieces are enqueued in turn, so that one piece's
-copies overlap another's kernels, and each batch has streams of its own, so that batches overlap too. All memory comes
-from one pool, and batches in flight never need more than the budget together.
+The pieces of a plan are enqueued in turn on its lanes (cuda_lane.py), so that one piece's copies overlap another's
+kernels, and each batch has streams of its own, so that batches overlap too. All memory comes from one pool, and batches
+in flight never need more than the budget together.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from limbd.worker.device.base import BackendInfo, Outcome
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.cuda_calls import OUT_OF_MEMORY, CudaError
 from limbd.worker.device.cuda_context import CudaContext
-from limbd.worker.device.cuda_lane import Bytes, Lane, create_lanes, host_arrays
+from limbd.worker.device.cuda_lane import HostArray, Lane, Marks, create_lanes, host_arrays
 from limbd.worker.device.cuda_measure import CudaMeasurement, sample_copies
 from limbd.worker.device.cuda_modules import CudaModules
 from limbd.worker.device.measurement import take_samples
@@ -35,12 +35,10 @@ PLAN_SHARE = (63, 64)
 DEFAULT_SHARE = (9, 10)
 
 # Pieces of one batch that may be enqueued and not yet done: bounds the events that a batch holds.
+# It is above the lanes of any plan: a lane's piece is harvested only when the lane has had another.
 PIECES_IN_FLIGHT = 64
 
 POISON_VARIABLE = "LIMBD_POISON"
-
-# Events around a piece: before the copies in, after them, after the kernels, after the copies out.
-Marks = tuple[Any, Any, Any, Any]
 
 
 @dataclass(eq=False)
@@ -51,7 +49,7 @@ class CudaTicket:
     nbytes: int = 0
     lanes: list[Lane] = field(default_factory=list)
     marks: list[Marks] = field(default_factory=list)
-    arrays: dict[str, Bytes] = field(default_factory=dict)
+    arrays: dict[str, HostArray] = field(default_factory=dict)
     began: Any = None
     kernel_ms: float = 0.0
     h2d_ms: float = 0.0
@@ -296,24 +294,22 @@ class CudaBackend:
             self._enqueue_piece(ticket, piece, ticket.lanes[i % plan.lanes])
 
     def _enqueue_piece(self, ticket: CudaTicket, piece: Piece, lane: Lane) -> None:
-        take = self._context.take_event
-        begin, copied, computed, end = marks = (take(), take(), take(), take())
+        """Where pieces share a stream of copies in, one begins where the one before it has been copied."""
+        lanes, take = len(ticket.lanes), self._context.take_event
+        # The piece that had this lane before is in flight still, or done and its marks harvested.
+        after = ticket.marks[-lanes][-1] if len(ticket.marks) >= lanes else None
+        before = ticket.marks[-1][1] if ticket.marks and lanes > 1 and not self._poison else None
+        marks = (before or take(), take(), take(), take())
         if self._poison:
-            lane.poison()
-        lane.record(begin)
-        for copy in piece.copies_in:
-            lane.copy_in(copy, ticket.arrays)
-        lane.record(copied)
-        self._launch_all(piece, lane)
-        lane.record(computed)
-        for copy in piece.copies_out:
-            lane.copy_out(copy, ticket.arrays)
-        lane.record(end)
+            self._poison_lane(lane, after)
+        prepared = [lane.prepare(launch, self._modules.function(launch)) for launch in piece.launches]
+        lane.run(piece, prepared, ticket.arrays, marks, before=before, after=after)
         ticket.marks.append(marks)
 
-    def _launch_all(self, piece: Piece, lane: Lane) -> None:
-        for launch in piece.launches:
-            lane.launch(launch, self._modules.function(launch))
+    def _poison_lane(self, lane: Lane, after: Any | None) -> None:
+        if after is not None:
+            self._context.call("cuStreamWaitEvent", lane.into, after, 0)
+        lane.poison()
 
     def _settle(self, ticket: CudaTicket) -> None:
         with ticket.lock:
@@ -350,7 +346,8 @@ class CudaBackend:
         if ticket.began is None:
             ticket.began = begin
         ticket.span_ms = max(ticket.span_ms, call("cuEventElapsedTime", ticket.began, end))
-        self._context.give_events(mark for mark in marks if mark is not ticket.began)
+        kept = (ticket.began, ticket.marks[0][0] if ticket.marks else None)
+        self._context.give_events(mark for mark in marks if not any(mark is other for other in kept))
 
 
 def _device(index: int) -> driver.Device:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from limbd.ops.base import Buffer, Launch, LaunchPlan, Request, Transfer
+from limbd.ops.base import Buffer, Launch, LaunchPlan, Piece, Request, Transfer
 from limbd.ops.status import ServiceError, Status
 from limbd.worker.device.cuda_context import CudaContext
 
@@ -36,39 +36,86 @@ class Prepared:
         context.call("cuLaunchKernel", self.function, *self.shape, stream, ctypes.addressof(pointers), 0)
 
 
+class HostArray(NamedTuple):
+    """Host memory and where it lies: asking numpy for the address of each copy costs as much as the copy's call."""
+
+    memory: Bytes
+    address: int
+    nbytes: int
+
+
+# Events around a piece: before the copies in, after them, after the kernels, after the copies out.
+Marks = tuple[Any, Any, Any, Any]
+
+
 @dataclass(frozen=True)
 class Lane:
-    """blocks: allocations that it gives back, `addresses`: where its buffers are, which `buffers` describes."""
+    """One set of a plan's buffers, and the streams that work on it.
+
+    The lanes of a plan share the streams of the copies, one a direction: copies on streams of their own would run at the
+    same time, each at a fraction of the link's rate, and all of them would end late. stream: of the kernels. owned,
+    blocks: streams and allocations that this lane gives back. addresses: where the buffers are. A plan of one lane has
+    one stream for everything.
+    """
 
     context: CudaContext
     stream: Any
+    into: Any
+    out: Any
+    owned: tuple[Any, ...]
     blocks: tuple[int, ...]
     buffers: Mapping[str, Buffer]
     addresses: Mapping[str, int]
 
     def on(self, stream: Any) -> Lane:
         """The same memory on another stream."""
-        return replace(self, stream=stream)
+        return replace(self, stream=stream, into=stream, out=stream)
 
     def release(self) -> None:
-        """Gives back its memory and stream; every lane of the plan has ended."""
+        """Gives back what it owns; every lane of the plan has ended."""
         for block in self.blocks:
             self.context.free(block, self.stream)
-        self.context.give_stream(self.stream)
+        for stream in self.owned:
+            self.context.give_stream(stream)
 
     def wait(self) -> None:
-        self.context.call("cuStreamSynchronize", self.stream)
+        for stream in {int(stream): stream for stream in (self.into, self.stream, self.out)}.values():
+            self.context.call("cuStreamSynchronize", stream)
 
-    def record(self, event: Any) -> None:
-        self.context.call("cuEventRecord", event, self.stream)
+    def run(
+        self,
+        piece: Piece,
+        prepared: Sequence[Prepared],
+        arrays: Mapping[str, HostArray],
+        marks: Marks,
+        *,
+        before: Any | None,
+        after: Any | None,
+    ) -> None:
+        """Enqueues a piece and records its marks. before: a mark that stands on the stream of the copies in already and
+        may be the piece's first. after: the end mark of the piece that had these buffers before."""
+        call = self.context.call
+        if after is not None and self.out is not self.into:
+            call("cuStreamWaitEvent", self.into, after, 0)
+        if marks[0] is not before:
+            call("cuEventRecord", marks[0], self.into)
+        for copy in piece.copies_in:
+            self.copy_in(copy, arrays)
+        self._hand_over(marks[1], self.into, self.stream)
+        for launch in prepared:
+            launch.enqueue(self.context, self.stream)
+        self._hand_over(marks[2], self.stream, self.out)
+        for copy in piece.copies_out:
+            self.copy_out(copy, arrays)
+        call("cuEventRecord", marks[3], self.out)
 
-    def copy_in(self, copy: Transfer, arrays: Mapping[str, Bytes]) -> None:
+    def copy_in(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> None:
         host = self._host_address(copy, arrays)
-        self.context.call("cuMemcpyHtoDAsync", self.addresses[copy.buffer], host, copy.nbytes, self.stream)
+        self.context.call("cuMemcpyHtoDAsync", self.addresses[copy.buffer], host, copy.nbytes, self.into)
 
-    def copy_out(self, copy: Transfer, arrays: Mapping[str, Bytes]) -> None:
+    def copy_out(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> None:
         host = self._host_address(copy, arrays)
-        self.context.call("cuMemcpyDtoHAsync", host, self.addresses[copy.buffer], copy.nbytes, self.stream)
+        self.context.call("cuMemcpyDtoHAsync", host, self.addresses[copy.buffer], copy.nbytes, self.out)
 
     def prepare(self, launch: Launch, function: Any) -> Prepared:
         """The launch with its struct packed for this lane's buffers."""
@@ -76,23 +123,26 @@ class Lane:
         shape = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
         return Prepared(function, shape, ctypes.create_string_buffer(packed, len(packed)))
 
-    def launch(self, launch: Launch, function: Any) -> None:
-        self.prepare(launch, function).enqueue(self.context, self.stream)
-
     def poison(self) -> None:
         """Fills what kernels write, so that bytes which no kernel wrote show. The layout leaves room for whole words."""
         for buffer in self.buffers.values():
             if buffer.role != "in" and buffer.nbytes:
                 words = -(-buffer.nbytes // 4)
-                self.context.call("cuMemsetD32Async", self.addresses[buffer.name], POISON_WORD, words, self.stream)
+                self.context.call("cuMemsetD32Async", self.addresses[buffer.name], POISON_WORD, words, self.into)
 
-    def _host_address(self, copy: Transfer, arrays: Mapping[str, Bytes]) -> int:
+    def _hand_over(self, mark: Any, done: Any, following: Any) -> None:
+        """Records the mark behind what is enqueued on one stream, and makes the following one wait for it."""
+        self.context.call("cuEventRecord", mark, done)
+        if following is not done:
+            self.context.call("cuStreamWaitEvent", following, mark, 0)
+
+    def _host_address(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> int:
         """Raises ServiceError(INTERNAL) if the plan reaches beyond an array or a buffer."""
         array = arrays[copy.array]
         beyond = copy.offset + copy.nbytes > array.nbytes or copy.nbytes > self.buffers[copy.buffer].nbytes
         if copy.offset < 0 or beyond:
             raise ServiceError(Status.INTERNAL, f"plan: {copy} is out of range of its array or buffer")
-        return int(array.__array_interface__["data"][0]) + copy.offset
+        return array.address + copy.offset
 
 
 def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> list[Lane]:
@@ -102,7 +152,8 @@ def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> l
     it ends. Raises CudaError with code OUT_OF_MEMORY; nothing is held then.
     """
     offsets, size = layout(plan.buffers)
-    streams = [context.take_stream() for _ in range(plan.lanes)]
+    streams = [context.take_stream() for _ in range(plan.lanes + (2 if plan.lanes > 1 else 0))]
+    into, out = streams[-2:] if plan.lanes > 1 else (streams[0], streams[0])
     blocks: list[int] = []
     try:
         if separate:
@@ -111,7 +162,8 @@ def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> l
         else:
             blocks.append(context.allocate(size * plan.lanes, streams[0]))
             starts = {(i, name): blocks[0] + i * size + at for i in range(plan.lanes) for name, at in offsets.items()}
-        _order_after(context, streams[0], streams[1:])
+        # Everything in a plan begins with a copy in, or waits for one.
+        _order_after(context, streams[0], into)
     except BaseException:
         for block in blocks:
             context.free(block, streams[0])
@@ -119,9 +171,18 @@ def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> l
             context.give_stream(stream)
         raise
     buffers = {b.name: b for b in plan.buffers}
+    first = {"owned": tuple(streams), "blocks": tuple(blocks)}
     return [
-        Lane(context, stream, tuple(blocks) if i == 0 else (), buffers, {name: starts[i, name] for name in buffers})
-        for i, stream in enumerate(streams)
+        Lane(
+            context=context,
+            stream=streams[i],
+            into=into,
+            out=out,
+            buffers=buffers,
+            addresses={name: starts[i, name] for name in buffers},
+            **(first if i == 0 else {"owned": (), "blocks": ()}),
+        )
+        for i in range(plan.lanes)
     ]
 
 
@@ -139,13 +200,12 @@ def _allocate_each(context: CudaContext, plan: LaunchPlan, stream: Any) -> list[
     return blocks
 
 
-def _order_after(context: CudaContext, first: Any, others: Sequence[Any]) -> None:
-    """Makes other streams wait for what the first has enqueued: memory is usable in the order of its stream."""
-    if others:
+def _order_after(context: CudaContext, first: Any, following: Any) -> None:
+    """Makes a stream wait for what another has enqueued: memory is usable in the order of its stream."""
+    if following is not first:
         event = context.take_event()
         context.call("cuEventRecord", event, first)
-        for stream in others:
-            context.call("cuStreamWaitEvent", stream, event, 0)
+        context.call("cuStreamWaitEvent", following, event, 0)
         context.give_events((event,))
 
 
@@ -158,8 +218,8 @@ def layout(buffers: Sequence[Buffer]) -> tuple[dict[str, int], int]:
     return offsets, max(at, ALIGNMENT)
 
 
-def host_arrays(request: Request, result: memoryview) -> dict[str, Bytes]:
+def host_arrays(request: Request, result: memoryview) -> dict[str, HostArray]:
     """The host memory that Transfers name, as flat bytes."""
     arrays = {name: np.ascontiguousarray(a).reshape(-1).view(np.uint8) for name, a in request.arrays.items()}
     arrays["result"] = np.frombuffer(result, np.uint8) if len(result) else np.empty(0, np.uint8)
-    return arrays
+    return {name: HostArray(a, int(a.__array_interface__["data"][0]), a.nbytes) for name, a in arrays.items()}

@@ -11,7 +11,7 @@ from typing import Any
 from limbd.ops.base import Piece
 from limbd.worker.device.cuda_calls import NOT_READY, CudaError
 from limbd.worker.device.cuda_context import CudaContext
-from limbd.worker.device.cuda_lane import Bytes, Lane, Prepared
+from limbd.worker.device.cuda_lane import HostArray, Lane, Prepared
 from limbd.worker.device.cuda_modules import CudaModules
 
 HOLD = ("bench/hold.cu", "hold")
@@ -38,7 +38,7 @@ class CudaMeasurement:
         modules: CudaModules,
         piece: Piece,
         lanes: Sequence[Lane],
-        arrays: Sequence[Mapping[str, Bytes]],
+        arrays: Sequence[Mapping[str, HostArray]],
         end: Callable[[], None],
     ) -> None:
         """arrays: the host memory of each set. end: gives back the lanes."""
@@ -121,7 +121,7 @@ class CudaMeasurement:
 
 
 def sample_copies(
-    context: CudaContext, lanes: tuple[Lane, Lane], piece: Piece, arrays: Mapping[str, Bytes], *, repeats: int
+    context: CudaContext, lanes: tuple[Lane, Lane], piece: Piece, arrays: Mapping[str, HostArray], *, repeats: int
 ) -> list[float]:
     """Milliseconds that the piece's copies take by themselves, both directions at once, by the host's clock: copies in
     on the first lane's stream, copies out on the second's, of that lane's poisoned memory."""
