@@ -1,8 +1,9 @@
-"""Kernel times of ops on one device: raw samples between two device events, every result checked.
+"""Kernel times of ops on one device: raw samples by the device's clock, every sample's results checked.
 
-Inputs lie in device memory and are copied there once. Batches of a few hundred megabytes are read from memory each time;
-smaller ones rotate among several input sets, so that a sample does not measure the cache. Before each sample the
-outputs are poisoned; after the last one, results are compared with the reference.
+Inputs lie where the kernels read them and are copied there once. Batches of a few hundred megabytes are read from memory
+each time; smaller ones rotate among several input sets, so that a sample does not measure the cache. Before each sample
+the outputs are poisoned; after it they are copied back and compared. What the host adds (copies in and out, planning,
+enqueuing) is measured apart, as wall time of whole batches.
 """
 
 from __future__ import annotations
@@ -10,20 +11,35 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import random
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
+from limbd.harness import machine
 from limbd.harness.report import Record, summary
+from limbd.kernels.source import Sources
 from limbd.ops import by_name
-from limbd.ops.base import Call, LaunchPlan, Limbs, Request, Traits
+from limbd.ops.base import Call, LaunchPlan, Limbs, Request, Unit
+from limbd.ops.constants import limbs_of_modulus
 from limbd.ops.params import fields
+from limbd.ops.params.base import Field
+from limbd.ops.tuning import tuning
+from limbd.worker.device.measurement import Measurable, take_samples
 
 # Enough that the median of a noisy machine settles, few enough that all cases end inside a few minutes.
 SAMPLES = 60
 WARMUP = 5
+
+# Whole batches by wall time: they are slow beside a sample, and vary little.
+HOST_RUNS = 5
+
+# Up to this many elements a launch costs about as much as its work: then rounds back to back are measured as well.
+SMALL = 100_000
+SMALL_ROUNDS = 32
 
 # Input sets rotate until they hold this much together: several times the caches of the cards of today.
 ROTATION_BYTES = 256 << 20
@@ -32,22 +48,11 @@ ROTATION_SETS = 8
 # Results compared with the reference: all of a batch up to this many, else the ends and a random choice.
 CHECKED = 1 << 16
 
+Reference = Callable[[Request, memoryview], None]
 
-class Measurable(Protocol):
-    """A backend that can time a plan's launches (limbd.worker.device.cuda)."""
 
-    def traits(self) -> Traits: ...
-
-    def measure(
-        self,
-        requests: Sequence[Request],
-        plan: LaunchPlan,
-        results: Sequence[memoryview],
-        *,
-        repeats: int,
-        warmup: int = 3,
-        back_to_back: int = 1,
-    ) -> list[float]: ...
+class WrongResult(AssertionError):
+    """A measured kernel gave something else than the reference, or than the time before."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +71,17 @@ class Case:
         return f"{self.op} {self.modulus} n={self.n}{rounds}"
 
     @property
+    def field(self) -> Field | None:
+        return fields.by_name(self.modulus)
+
+    @property
     def value(self) -> int:
-        field = fields.by_name(self.modulus)
-        return field.modulus if field else int(self.modulus, 16)
+        return self.field.modulus if self.field else int(self.modulus, 16)
+
+    @property
+    def call(self) -> Call:
+        """The modulus stands in the payload where it fits."""
+        return Call(self.n, field=self.field if self.value >> 256 else None)
 
 
 EVEN_225 = f"{(1 << 224) + (1 << 200) + 0x1234567890:x}"
@@ -99,71 +112,173 @@ CASES = (
 )
 
 
-def run_case(backend: Measurable, case: Case) -> Record:
-    """Measures and checks one case. Returns its record: samples and summary in ms, elements a second, what ran.
+def cases_of(op: str, moduli: Sequence[str], sizes: Sequence[int], samples: int) -> list[Case]:
+    """Every modulus with every n; small n once more, back to back."""
+    single = [Case(op, modulus, n, samples) for modulus in moduli for n in sizes]
+    return [
+        wanted
+        for case in single
+        for wanted in ((case, dataclasses.replace(case, back_to_back=SMALL_ROUNDS)) if case.n <= SMALL else (case,))
+    ]
 
-    Raises AssertionError where a result is not the reference's.
+
+def run_case(backend: Measurable, case: Case) -> Record:
+    """Measures and checks one case. Returns its record: samples and summary in ms, elements a second, what ran on what.
+
+    Raises WrongResult.
     """
-    sets = _rotation(case)
-    requests = [request_of(case, seed) for seed in range(sets)]
-    results = [np.empty((case.n, requests[0].element_bytes // 4), dtype="<u4") for _ in requests]
+    batches = [batch_of(case, seed) for seed in range(rotation(case))]
+    requests = [request for request, _ in batches]
+    results = [empty_result(request) for request in requests]
     plan = requests[0].op.plan(requests[0], dataclasses.replace(backend.traits(), whole=True))
-    samples = backend.measure(
-        requests,
-        plan,
-        [r.data.cast("B") for r in results],
-        repeats=case.samples,
-        warmup=WARMUP,
-        back_to_back=case.back_to_back,
-    )
-    last = (WARMUP + case.samples) * case.back_to_back - 1
-    checked = check(requests[last % sets], results[last % sets])
-    launch = plan.pieces[0].launches[0]
-    stats = summary(samples)
+    checker = Checker(requests, results)
+    with backend.measuring(requests, plan, [r.data.cast("B") for r in results]) as measurement:
+        samples = take_samples(
+            measurement,
+            repeats=case.samples,
+            warmup=warmup_of(case, len(requests)),
+            back_to_back=case.back_to_back,
+            after_each=lambda: checker.check(measurement.collect()),
+        )
+        clock, held = machine.clock(backend), measurement.held
+    host = [] if case.back_to_back > 1 else _host_runs(backend, *batches[0], checker)
     return {
-        "op": case.op,
-        "modulus": f"{case.value:x}",
-        "field": case.modulus if fields.by_name(case.modulus) else None,
-        "n": case.n,
-        "metric": "kernel_ms",
+        **case_record(case),
         "samples": samples,
-        **stats,
-        "rate_g": case.n / stats["median"] / 1e6,
-        "back_to_back": case.back_to_back,
-        "input_sets": sets,
-        "checked": checked,
-        "kernel": launch.kernel.name,
-        "constants": dict(launch.kernel.unit.constants),
-        "unit": hashlib.sha256((launch.kernel.unit.entry + launch.kernel.unit.header()).encode()).hexdigest()[:16],
-        "grid": launch.grid,
-        "block": launch.block,
-        "shared": launch.shared,
+        **rates(case.n, samples),
+        "host_ms": host,
+        "held": held,
+        "input_sets": len(requests),
+        "checked": checker.compared,
+        "plan": plan_record(backend, plan),
+        "tuning": tuning_record(requests[0], backend.traits().arch),
+        **machine.facts(backend),
+        "clock": clock,
     }
 
 
-def _rotation(case: Case) -> int:
-    """How many input sets a case rotates among."""
+def warmup_of(case: Case, sets: int) -> int:
+    """Samples that do not count: each input set is reached, and judged by the reference, before any that does."""
+    return max(min(WARMUP, case.samples), -(-sets // case.back_to_back))
+
+
+def case_record(case: Case) -> Record:
+    """What was asked."""
+    return {
+        "op": case.op,
+        "modulus": f"{case.value:x}",
+        "field": case.field.name if case.field else None,
+        "n": case.n,
+        "metric": "kernel_ms",
+        "back_to_back": case.back_to_back,
+    }
+
+
+def rates(n: int, samples: Sequence[float]) -> Record:
+    """The summary of samples in ms, and elements a second in thousand millions by their median."""
+    stats = summary(list(samples))
+    return {**stats, "rate_g": n / stats["median"] / 1e6}
+
+
+def plan_record(backend: Measurable, plan: LaunchPlan) -> Record:
+    """The plan as data, with digests: text of all that the compiler reads of a unit, binary of what is loaded. usage: registers, spills and shared memory, where the backend knows them."""
+    usage: Callable[[Any], Record] | None = getattr(backend, "usage", None)
+    launches = [
+        {
+            "kernel": launch.kernel.name,
+            "entry": launch.kernel.unit.entry,
+            "constants": dict(launch.kernel.unit.constants),
+            "grid": launch.grid,
+            "block": launch.block,
+            "shared": launch.shared,
+            "text": source_digest(launch.kernel.unit),
+            "binary": digest(backend.image(launch.kernel.unit)),
+            **({"usage": usage(launch)} if usage else {}),
+        }
+        for piece in plan.pieces
+        for launch in piece.launches
+    ]
+    return {"device_bytes": plan.device_bytes(), "pieces": len(plan.pieces), "launches": launches}
+
+
+def tuning_record(request: Request, arch: str) -> Record | None:
+    """The row of ops/tuning.py that the plan was made with; None for ops without one."""
+    try:
+        return dataclasses.asdict(tuning(request.op.name, limbs_of_modulus(request.modulus), arch))
+    except KeyError:
+        return None
+
+
+def source_digest(unit: Unit) -> str | None:
+    """A digest of a unit's whole source, headers included: the same on every machine."""
+    return digest(Sources().cuda(unit.entry, unit.header()).text.encode())
+
+
+def digest(data: bytes) -> str | None:
+    """Enough of a SHA-256 to tell binaries apart; None for no data."""
+    return hashlib.sha256(data).hexdigest()[:16] if data else None
+
+
+def _host_runs(backend: Measurable, request: Request, payload: Limbs, checker: Checker) -> list[float]:
+    """Wall time of whole batches in ms, copies included, planned and cut as the worker does it, in pinned memory."""
+    walls = []
+    result = empty_result(request)
+    with _pinned(backend, payload, result):
+        for _ in range(HOST_RUNS + 1):
+            begin = time.perf_counter()
+            backend.run(request, request.op.plan(request, backend.traits()), result.data.cast("B"))
+            walls.append(1e3 * (time.perf_counter() - begin))
+            checker.same(0, result)
+    return walls[1:]
+
+
+@contextmanager
+def _pinned(backend: Measurable, *arrays: Limbs) -> Iterator[None]:
+    for array in arrays:
+        backend.register(array.data.cast("B"))
+    try:
+        yield
+    finally:
+        for array in arrays:
+            backend.unregister(array.data.cast("B"))
+
+
+# --- inputs ---------------------------------------------------------------------------------------------------------
+
+
+def rotation(case: Case) -> int:
+    """How many input sets a case rotates among: two at least, so that no sample follows one on the same memory."""
     nbytes = case.n * 32 * (len(by_name(case.op).operands) + 1)
-    return max(1, min(ROTATION_SETS, ROTATION_BYTES // nbytes)) if case.n > 1 else 1
+    return max(2, min(ROTATION_SETS, ROTATION_BYTES // nbytes))
 
 
 def request_of(case: Case, seed: int) -> Request:
-    """A request whose operands are uniform below the modulus (exponents: uniform 256-bit integers)."""
-    op = by_name(case.op)
-    payload = bytearray(op.payload_bytes(Call(case.n)) or 0)
-    payload[:32] = case.value.to_bytes(32, "little")
-    request = op.decode(Call(case.n), memoryview(payload))
+    """A request whose operands are uniform below the modulus (exponents: uniform integers of full width)."""
+    return batch_of(case, seed)[0]
+
+
+def batch_of(case: Case, seed: int) -> tuple[Request, Limbs]:
+    """request_of(), and the payload that its arrays are views of."""
+    op, call = by_name(case.op), case.call
+    payload = np.zeros((op.payload_bytes(call) or 0) // 4, dtype="<u4")
+    if call.field is None:
+        payload[:8] = np.frombuffer(case.value.to_bytes(32, "little"), "<u4")
+    request = op.decode(call, payload.data.cast("B"))
     generator = np.random.Generator(np.random.Philox(seed))
     for name, array in request.arrays.items():
         array[:] = generator.integers(0, 1 << 32, size=array.shape, dtype=np.uint32)
         if name != "e":
             _below(array, case.value, generator)
-    return request
+    return request, payload
+
+
+def empty_result(request: Request) -> Limbs:
+    return np.empty((request.n, request.element_bytes // 4), dtype="<u4")
 
 
 def _below(array: Limbs, modulus: int, generator: np.random.Generator) -> None:
-    """Makes uniform 256-bit integers smaller than the modulus: whole limbs above it are cleared, the bits of its top
-    limb masked, and what is still too large loses its top bit."""
+    """Makes uniform integers smaller than the modulus: whole limbs above it are cleared, the bits of its top limb
+    masked, and where the top limb is still too large it is drawn again, below the modulus's."""
     top = (modulus.bit_length() - 1) // 32
     array[:, top + 1 :] = 0
     limb = modulus >> (32 * top)
@@ -172,20 +287,67 @@ def _below(array: Limbs, modulus: int, generator: np.random.Generator) -> None:
     array[high, top] = generator.integers(0, max(limb, 1), size=int(high.sum()), dtype=np.uint32)
 
 
-def check(request: Request, result: Limbs) -> int:
-    """Compares results with the reference; returns how many were compared."""
-    rows = _rows(request.n)
+# --- checking -------------------------------------------------------------------------------------------------------
+
+
+class Checker:
+    """Judges the results of every sample: the first of each input set by the reference, later ones by the first, whole.
+
+    compared: results that were compared with the reference so far. right: the judged results of each set.
+    """
+
+    def __init__(
+        self,
+        requests: Sequence[Request],
+        results: Sequence[Limbs],
+        reference: Reference | None = None,
+        rows: int = CHECKED,
+    ) -> None:
+        """rows: how many results of a set the reference judges."""
+        self._requests = requests
+        self._results = results
+        self._reference = reference
+        self._rows = rows
+        self.right: dict[int, Limbs] = {}
+        self.compared = 0
+
+    def check(self, reached: Sequence[int]) -> None:
+        """The results of these sets, as they lie in their arrays. Raises WrongResult."""
+        for chosen in reached:
+            self.same(chosen, self._results[chosen])
+
+    def same(self, chosen: int, result: Limbs) -> None:
+        """A result of one set. Raises WrongResult."""
+        if chosen not in self.right:
+            self.compared += check(self._requests[chosen], result, self._reference, self._rows)
+            self.right[chosen] = result.copy()
+        elif not np.array_equal(result, self.right[chosen]):
+            bad = int(np.flatnonzero((result != self.right[chosen]).any(axis=1))[0])
+            raise WrongResult(f"{_told(self._requests[chosen])}: index {bad} differs from what it was before")
+
+
+def check(request: Request, result: Limbs, reference: Reference | None = None, most: int = CHECKED) -> int:
+    """Compares results, at most so many, with the reference (default: the op's own); returns how many were compared.
+    Raises WrongResult."""
+    rows = _rows(request.n, most)
     arrays = {name: np.ascontiguousarray(array[rows]) for name, array in request.arrays.items()}
     part = dataclasses.replace(request, n=len(rows), arrays=arrays)
     expected = np.empty((len(rows), result.shape[1]), dtype="<u4")
-    part.op.reference(part, expected.data.cast("B"))
+    (reference or part.op.reference)(part, expected.data.cast("B"))
     bad = np.flatnonzero((result[rows] != expected).any(axis=1))
-    assert not len(bad), f"{request.op.name} mod {request.modulus:#x}: wrong at index {rows[bad[0]]} of {request.n}"
+    if len(bad):
+        raise WrongResult(f"{_told(request)}: wrong at index {rows[bad[0]]} of {request.n}")
     return len(rows)
 
 
-def _rows(n: int) -> list[int]:
-    if n <= CHECKED:
+def _told(request: Request) -> str:
+    return f"{request.op.name} mod {request.modulus:#x}"
+
+
+def _rows(n: int, most: int) -> list[int]:
+    """All of n rows, or as many as allowed: a few at both ends and a random choice."""
+    if n <= most:
         return list(range(n))
-    chosen = random.Random(n).sample(range(n), CHECKED - 2048)
-    return sorted({*range(1024), *range(n - 1024, n), *chosen})
+    end = min(1024, most // 4)
+    chosen = random.Random(n).sample(range(n), most - 2 * end)
+    return sorted({*range(end), *range(n - end, n), *chosen})

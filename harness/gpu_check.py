@@ -20,7 +20,7 @@ from typing import Any
 from limbd.harness import bench, exhaustive, fuzz, kat, report, worker_check
 from limbd.ops import OPS
 from limbd.worker.client import Client
-from limbd.worker.device import driver
+from limbd.worker.device import driver, nvml
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.cuda import CudaBackend
 
@@ -96,7 +96,7 @@ def check_fuzz(check: Check) -> None:
 
 
 def check_bench(check: Check) -> None:
-    """Kernel times of bench.CASES, one launch between two events."""
+    """Kernel times of bench.CASES: what `limbd bench` measures, for the cases that the speed claims rest on."""
     backend = check.backend()
     try:
         for case in bench.CASES:
@@ -180,7 +180,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _begin(part: str, options: argparse.Namespace) -> Check:
     device = driver.probe().devices[options.device]
-    described = {"gpu": device.name, "arch": device.arch, "driver": str(driver.probe().version), "device": device.index}
+    version = ".".join(map(str, driver.probe().version))
+    described: report.Record = {
+        "gpu": device.name,
+        "arch": device.arch,
+        "driver": nvml.driver_version(),
+        "cuda": version,
+        "device": device.index,
+    }
     head = report.run_record(part, described, options.commit)
     path = options.out / f"{options.name or head['date'][:10]}-{part}.jsonl"
     journal = report.Journal(path, head, resume=options.resume)

@@ -34,13 +34,18 @@ def commit_of_tree(given: str | None = None) -> str:
         return "unknown"
 
 
+def now() -> str:
+    """Date and time of a record, in UTC."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
 def run_record(part: str, device: Record, commit: str | None = None) -> Record:
     """The first line of a file. part: kat, fuzz, bench, ...; device: what the backend says of itself."""
     return {
         "kind": "run",
         "schema": SCHEMA,
         "part": part,
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "date": now(),
         "commit": commit_of_tree(commit),
         "python": platform.python_version(),
         "packages": {p: _version(p) for p in ("cuda-bindings", "cuda-core", "nvidia-cuda-nvrtc", "numpy", "gmpy2")},
@@ -54,20 +59,21 @@ class Journal:
 
     def __init__(self, path: Path, head: Record, *, resume: bool = False) -> None:
         self.path = path
+        self.commit = head["commit"]
         self.done: set[str] = set()
         if resume and path.exists():
             records = list(read(path))
             started = records[0]["commit"] if records else None
             if started != head["commit"]:
                 raise ValueError(f"{path} was begun at commit {started}, this is {head['commit']}: start a new file")
-            self.done = {r["case"] for r in records if r.get("kind") == "case"}
+            self.done = {r["case"] for r in records if "case" in r}
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(head) + "\n")
 
-    def add(self, case: str, **values: Any) -> Record:
-        """Append one case at once, so that a run that is cut off keeps what it has."""
-        record = {"kind": "case", "case": case, **values}
+    def add(self, case: str, *, kind: str = "case", **values: Any) -> Record:
+        """Append one case at once, so that a run that is cut off keeps what it has. Every line names the commit."""
+        record = {"kind": kind, "case": case, "commit": self.commit, **values}
         with self.path.open("a") as file:
             file.write(json.dumps(record) + "\n")
         self.done.add(case)
@@ -80,13 +86,22 @@ def read(path: Path) -> Iterator[Record]:
 
 
 def summary(samples: list[float]) -> Record:
-    """Median, least and 90th percentile of samples in the unit they have."""
+    """Median, least, 90th percentile and the spread between the quartiles, in the samples' unit."""
     ordered = sorted(samples)
     return {
         "median": statistics.median(ordered),
         "min": ordered[0],
         "p90": ordered[min(len(ordered) - 1, int(0.9 * len(ordered)))],
+        "spread": spread(ordered),
     }
+
+
+def spread(samples: list[float]) -> float:
+    """The distance between the quartiles; 0 for a single sample."""
+    if len(samples) < 2:
+        return 0.0
+    low, _, high = statistics.quantiles(samples, n=4, method="inclusive")
+    return high - low
 
 
 def _git(root: Path, *words: str) -> str:

@@ -61,11 +61,12 @@ class Sources:
         main = self.entry_text(entry)
         names = kernel_names(main)
         launches = "".join(f"LIMBD_HOST_KERNEL({name})\n" for name in names)
-        text = f'#include "host/shim.hpp"\n#line 1 "entry/{entry}.cu"\n{main}\n{launches}'
+        text = f'#include "host/shim.hpp"\n#line 1 "{entry}.cu"\n{main}\n{launches}'
         return Source(f"{entry}.cpp", text, self._headers(text, header, lambda _: True), names)
 
     def entry_text(self, entry: str) -> str:
-        return self.read(f"entry/{entry}.cu")
+        """A name is a file of entry/; with a folder in it ("candidate/0002/name") it starts at the root."""
+        return self.read(f"{entry}.cu" if "/" in entry else f"entry/{entry}.cu")
 
     def read(self, path: str) -> str:
         """The file's text. Raises MissingSource."""

@@ -134,7 +134,8 @@ class Struct:
 
 @dataclass(frozen=True)
 class Unit:
-    """One compile unit: an entry file of kernels/entry and the text that is generated for it.
+    """One compile unit: an entry file of kernels/entry (or of another folder of kernels, where the name has one) and the
+    text that is generated for it.
 
     The entry includes "unit.cuh", which holds the constants (constexpr int NAME = value), the structs and, for a field
     known at compile time, its params.cuh text.

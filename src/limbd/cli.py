@@ -9,18 +9,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from limbd import __version__
-from limbd.worker.config import BACKENDS, Config, KeepFailed
+from limbd import __version__, cli_measure
+from limbd import arguments as args
+from limbd.arguments import FAILED, OK, USAGE, Command
 
 if TYPE_CHECKING:
     from limbd.ops.base import Op
-    from limbd.worker.client import Client
-OK, FAILED, USAGE = 0, 1, 2
+
 INTERRUPTED = 130
 
 DESCRIPTION = """\
@@ -45,187 +44,12 @@ operands:
   text on the standard input, @PATH a file of any name. One number beside a longer operand stands for every element."""
 
 
-@dataclass(frozen=True)
-class Command:
-    name: str
-    summary: str
-    configure: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
-    epilog: str = ""
-
-
-# --- arguments that several commands share --------------------------------------------------------------------------
-
-
-def _bytes(text: str) -> int:
-    """ "64M" -> 67108864; K, M, G and T are powers of 1024."""
-    units = {"K": 10, "M": 20, "G": 30, "T": 40}
-    number = text.upper().removesuffix("B").removesuffix("I")
-    shift = units.get(number[-1:], 0)
-    digits = number[:-1] if shift else number
-    if not digits.isdigit() or int(digits) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size: a number of bytes, such as 64M or 2G")
-    return int(digits) << shift
-
-
-def _address(text: str, *, listening: bool = False) -> str:
-    from limbd.worker.link import Address
-
-    try:
-        return str(Address(text, listening=listening))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _listened(text: str) -> str:
-    return _address(text, listening=True)
-
-
-def _op(text: str) -> Op:
-    from limbd.ops import by_name
-    from limbd.ops.status import RequestError
-
-    try:
-        return by_name(text.replace("_", "-"))
-    except RequestError as error:
-        raise argparse.ArgumentTypeError(f"{error.message}; {error.hint}") from None
-
-
-def _modulus(text: str) -> int:
-    from limbd.harness.textio import InputError, parse_modulus
-
-    try:
-        return parse_modulus(text)
-    except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _count(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is no count")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
-    return value
-
-
-def _devices(text: str) -> tuple[int, ...]:
-    """ "0" or "0,1"."""
-    devices = tuple(_count(part) for part in text.split(","))
-    if len(set(devices)) != len(devices):
-        raise argparse.ArgumentTypeError(f"{text!r} names a device twice")
-    return devices
-
-
-def _add_backend(parser: argparse.ArgumentParser, *, local: bool = False) -> None:
-    group = parser.add_argument_group("local worker" if local else "worker")
-    group.add_argument("--backend", choices=BACKENDS, default="auto", help="auto takes the first that works (default)")
-    group.add_argument(
-        "--device",
-        type=_devices,
-        default=(0,),
-        metavar="N[,N]",
-        help="which GPU, or GPUs, one process each (default 0)",
-    )
-    group.add_argument("--device-memory", type=_bytes, metavar="SIZE", help="device memory to use at most, such as 64M")
-    group.add_argument("--cache-dir", type=Path, metavar="DIR", help="where compiled kernels are kept")
-
-
-def _add_service(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("service")
-    group.add_argument(
-        "--keep-failed", type=Path, metavar="DIR", help="keep frames that failed on the device (they hold operands)"
-    )
-    group.add_argument("--quiet", action="store_true", help="no line on stderr for requests that went well")
-    group.add_argument("--toys", action="store_true", help="serve the toy fields too (tests)")
-
-
-def _add_target(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--verbose", action="store_true", help="show what the local worker says on stderr")
-    parser.add_argument("--connect", type=_address, metavar="ADDR", help="a running worker: HOST:PORT or unix:PATH")
-    _add_backend(parser, local=True)
-
-
-def _add_question(parser: argparse.ArgumentParser) -> None:
-    """OP, the modulus and the operands, by name or by position."""
-    from limbd.ops import OPS
-
-    parser.add_argument("op", type=_op, nargs="?", metavar="OP", help=", ".join(op.name for op in OPS))
-    parser.add_argument("values", nargs="*", metavar="OPERAND", help="the operands in order; for mod-inv any number")
-    parser.add_argument(
-        "--modulus",
-        "-m",
-        type=_modulus,
-        metavar="M",
-        help="a field's name (secp256k1, bn254_fr), decimal or hexadecimal",
-    )
-    for name in dict.fromkeys(name for op in OPS for name in op.operands):
-        takers = ", ".join(op.name for op in OPS if name in op.operands)
-        parser.add_argument(f"--{name}", metavar="OPERAND", help=f"operand {name} of {takers}")
-
-
-def _specs(options: argparse.Namespace) -> list[tuple[str, str]]:
-    """(operand, what was written for it); InputError where operands are missing or too many."""
-    from limbd.harness.textio import InputError, operand_specs
-
-    if options.op is None or options.modulus is None:
-        raise InputError("an op and --modulus are needed")
-    named = {name: getattr(options, name) for name in options.op.operands if getattr(options, name) is not None}
-    others = [
-        name for name in _operand_names() if name not in options.op.operands and getattr(options, name) is not None
-    ]
-    if others:
-        raise InputError(f"{options.op.name} has no operand {others[0]} (it takes {', '.join(options.op.operands)})")
-    return operand_specs(options.op, named, options.values)
-
-
-def _operand_names() -> list[str]:
-    from limbd.ops import OPS
-
-    return list(dict.fromkeys(name for op in OPS for name in op.operands))
-
-
-def _client(options: argparse.Namespace) -> Client:
-    from limbd.worker.client import Client
-
-    return Client(
-        options.connect,
-        backend=options.backend,
-        devices=options.device,
-        device_memory=options.device_memory,
-        cache=options.cache_dir,
-        verbose=options.verbose,
-    )
-
-
-def _config(options: argparse.Namespace) -> Config:
-    """The worker's configuration: built here, once."""
-    keep = getattr(options, "keep_failed", None)
-    return Config(
-        backend=options.backend,
-        devices=options.device,
-        device_memory=options.device_memory,
-        listen=tuple(getattr(options, "listen", ())),
-        cache=options.cache_dir,
-        keep_failed=KeepFailed(keep) if keep else None,
-        log_requests=not getattr(options, "quiet", False),
-        toys=getattr(options, "toys", False),
-    )
-
-
 # --- the worker -----------------------------------------------------------------------------------------------------
 
 
 def _configure_pipe(parser: argparse.ArgumentParser) -> None:
-    _add_backend(parser)
-    _add_service(parser)
+    args.add_backend(parser)
+    args.add_service(parser)
 
 
 def _run_pipe(options: argparse.Namespace) -> int:
@@ -233,62 +57,62 @@ def _run_pipe(options: argparse.Namespace) -> int:
 
     if sys.stdin is not None and sys.stdin.isatty():
         print("limbd pipe: frames are read from the standard input, which is a terminal (Ctrl-D ends)", file=sys.stderr)
-    return run_pipe(_config(options))
+    return run_pipe(args.config_of(options))
 
 
 def _configure_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--listen",
-        type=_listened,
+        type=args.listened,
         action="append",
         required=True,
         metavar="ADDR",
         help="tcp://127.0.0.1:PORT or unix:PATH; may be given several times",
     )
-    _add_backend(parser)
-    _add_service(parser)
+    args.add_backend(parser)
+    args.add_service(parser)
 
 
 def _run_serve(options: argparse.Namespace) -> int:
     from limbd.worker.server import run_serve
 
-    return run_serve(_config(options))
+    return run_serve(args.config_of(options))
 
 
 # --- asking ---------------------------------------------------------------------------------------------------------
 
 
 def _configure_call(parser: argparse.ArgumentParser) -> None:
-    _add_question(parser)
+    args.add_question(parser)
     parser.add_argument("--replay", type=Path, metavar="FILE", help="send a frame as --keep-failed or `frame` wrote it")
     parser.add_argument("--out", metavar="FILE", help="write .bin, .npy or text instead of printing")
     parser.add_argument("--decimal", action="store_true", help="print decimal instead of hexadecimal")
-    _add_target(parser)
+    args.add_target(parser)
 
 
 def _run_call(options: argparse.Namespace) -> int:
     from limbd.harness import asking, textio
 
     if options.replay:
-        with _client(options) as client:
+        with args.client_of(options) as client:
             values = asking.replay(client, options.replay)
     else:
-        operands = textio.as_operands(_specs(options))
-        with _client(options) as client:
+        operands = textio.as_operands(args.specs_of(options))
+        with args.client_of(options) as client:
             values = asking.call(client, options.op, operands, options.modulus)
     textio.write_numbers(values, options.out, sys.stdout, decimal=options.decimal)
     return OK
 
 
 def _configure_frame(parser: argparse.ArgumentParser) -> None:
-    _add_question(parser)
+    args.add_question(parser)
     parser.add_argument("--out", type=Path, metavar="FILE", help="write to a file instead of the standard output")
 
 
 def _run_frame(options: argparse.Namespace) -> int:
     from limbd.harness import asking, textio
 
-    frame = asking.frame(options.op, textio.as_operands(_specs(options)), options.modulus)
+    frame = asking.frame(options.op, textio.as_operands(args.specs_of(options)), options.modulus)
     if options.out is None and sys.stdout.isatty():
         raise textio.InputError("a frame is binary: pipe it into `limbd pipe`, or give --out FILE")
     asking.write_frame(frame, options.out)
@@ -297,7 +121,7 @@ def _run_frame(options: argparse.Namespace) -> int:
 
 def _configure_decode(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the answers (default: the standard input)")
-    parser.add_argument("--width", type=_count, default=32, metavar="BYTES", help="bytes of a result (default 32)")
+    parser.add_argument("--width", type=args.count, default=32, metavar="BYTES", help="bytes of a result (default 32)")
     parser.add_argument("--decimal", action="store_true", help="print decimal instead of hexadecimal")
 
 
@@ -312,51 +136,51 @@ def _run_decode(options: argparse.Namespace) -> int:
 
 def _configure_info(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
-    _add_backend(parser)
+    args.add_backend(parser)
 
 
 def _run_info(options: argparse.Namespace) -> int:
     from limbd.harness import info
 
-    info.show(info.collect(_config(options)), as_json=options.json)
+    info.show(info.collect(args.config_of(options)), as_json=options.json)
     return OK
 
 
 def _configure_demo(parser: argparse.ArgumentParser) -> None:
-    _add_target(parser)
+    args.add_target(parser)
 
 
 def _run_demo(options: argparse.Namespace) -> int:
     from limbd.harness import demo
 
-    with _client(options) as client:
+    with args.client_of(options) as client:
         return OK if demo.run(client) else FAILED
 
 
 def _configure_kat(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--op", type=_op, action="append", metavar="OP", help="this op only; may be repeated")
-    _add_target(parser)
+    parser.add_argument("--op", type=args.op, action="append", metavar="OP", help="this op only; may be repeated")
+    args.add_target(parser)
 
 
 def _run_kat(options: argparse.Namespace) -> int:
     from limbd.harness import checking
 
-    return OK if checking.kat(_config(options), options.connect, _names(options.op)) else FAILED
+    return OK if checking.kat(args.config_of(options), options.connect, _names(options.op)) else FAILED
 
 
 def _configure_fuzz(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--op", type=_op, action="append", metavar="OP", help="this op only; may be repeated")
+    parser.add_argument("--op", type=args.op, action="append", metavar="OP", help="this op only; may be repeated")
     parser.add_argument("--seed", default="1", help="any text; the same seed asks the same questions (default 1)")
-    parser.add_argument("--seconds", type=_seconds, default=10.0, help="how long (default 10)")
-    parser.add_argument("--round", type=_count, metavar="N", help="only this round of the seed")
-    _add_target(parser)
+    parser.add_argument("--seconds", type=args.seconds, default=10.0, help="how long (default 10)")
+    parser.add_argument("--round", type=args.count, metavar="N", help="only this round of the seed")
+    args.add_target(parser)
 
 
 def _run_fuzz(options: argparse.Namespace) -> int:
     from limbd.harness import checking
 
     good = checking.fuzz(
-        _config(options),
+        args.config_of(options),
         options.connect,
         _names(options.op),
         seed=options.seed,
@@ -381,6 +205,13 @@ COMMANDS = (
     Command("decode", "print the answers that `limbd pipe` wrote", _configure_decode, _run_decode),
     Command("kat", "put a backend or a worker to the known answers", _configure_kat, _run_kat),
     Command("fuzz", "compare a backend or a worker with GMP on hard operands", _configure_fuzz, _run_fuzz),
+    Command(
+        "bench",
+        "measure an op's kernels on a backend, or compare two runs",
+        cli_measure.configure_bench,
+        cli_measure.run_bench,
+    ),
+    Command("halt", "judge a plan by its samples, or measure it", cli_measure.configure_halt, cli_measure.run_halt),
     Command("info", "devices, backends, compilers, ops, fields, limits, cache", _configure_info, _run_info),
 )
 

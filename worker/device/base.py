@@ -24,7 +24,8 @@ class BackendInfo:
 class Outcome:
     """What a batch took, in milliseconds of the device's own clock; launches counts kernels.
 
-    With several pieces kernel_ms, h2d_ms and d2h_ms are the sums over the pieces (they overlap each other); span_ms is from
+    With several pieces kernel_ms, h2d_ms and d2h_ms are the sums over the pieces (they overlap each other; a copy in that waits for
+    memory to be free counts as such); span_ms is from
     the first one's beginning to the last one's end.
     """
 

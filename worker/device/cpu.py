@@ -11,7 +11,7 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ from limbd.worker.device import host_compiler
 from limbd.worker.device.base import BackendInfo, Outcome
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.host_compiler import HostCompiler, Variant
+from limbd.worker.device.measurement import POISON_BYTE, HostMeasurement, take_samples
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -37,8 +38,7 @@ ALIGNMENT = 16
 # to finish differ by little.
 CHUNKS_PER_THREAD = 8
 
-# With LIMBD_POISON=1 results are filled with this before each batch, so that bytes which no kernel wrote show.
-POISON = 0xA5
+# With LIMBD_POISON=1 results are filled with POISON_BYTE before each batch.
 POISON_VARIABLE = "LIMBD_POISON"
 
 
@@ -136,6 +136,30 @@ class CpuBackend:
     def run(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
         return self.finish(self.start(request, plan, result))
 
+    def measuring(
+        self, requests: Sequence[Request], plan: LaunchPlan, results: Sequence[memoryview]
+    ) -> HostMeasurement:
+        """See limbd.worker.device.measurement; the time is wall time of the launches alone."""
+        return HostMeasurement(lambda request, result: self.run(request, plan, result).kernel_ms, requests, results)
+
+    def measure(
+        self,
+        requests: Sequence[Request],
+        plan: LaunchPlan,
+        results: Sequence[memoryview],
+        *,
+        repeats: int,
+        warmup: int = 3,
+        back_to_back: int = 1,
+    ) -> list[float]:
+        """Raw samples in milliseconds of a round, `back_to_back` rounds in a sample; results are those of the last one."""
+        with self.measuring(requests, plan, results) as measurement:
+            return take_samples(measurement, repeats=repeats, warmup=warmup, back_to_back=back_to_back)
+
+    def image(self, unit: Unit) -> bytes:
+        """The unit's shared library as the cache keeps it, compiled at its first use."""
+        return self._library_file(unit).read_bytes()
+
     def close(self) -> None:
         self._conductor.shutdown()
         if self._workers is not None:
@@ -179,7 +203,7 @@ class CpuBackend:
         arrays = {name: _flat(array) for name, array in request.arrays.items()}
         arrays["result"] = np.frombuffer(result, np.uint8) if len(result) else np.empty(0, np.uint8)
         if self._poison:
-            arrays["result"][:] = POISON
+            arrays["result"][:] = POISON_BYTE
         buffers = {b.name: b for b in plan.buffers}
         lanes = [_Lane(buffers) for _ in range(plan.lanes)]
         seconds = 0.0
@@ -219,7 +243,7 @@ class CpuBackend:
     def _scratch(self, buffer: Buffer) -> Bytes:
         memory = _aligned_empty(buffer.nbytes)
         if self._poison:
-            memory[:] = POISON
+            memory[:] = POISON_BYTE
         return memory
 
     def _launch(self, launch: Launch, lane: _Lane) -> None:

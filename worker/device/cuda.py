@@ -15,16 +15,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from limbd.kernels.source import Sources
-from limbd.ops.base import LaunchPlan, Piece, Request, Traits, Unit
+from limbd.ops.base import Launch, LaunchPlan, Piece, Request, Traits, Unit
 from limbd.ops.status import LimbdError, ServiceError, Status
 from limbd.worker.device import driver
 from limbd.worker.device.base import BackendInfo, Outcome
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.cuda_calls import OUT_OF_MEMORY, CudaError
 from limbd.worker.device.cuda_context import CudaContext
-from limbd.worker.device.cuda_lane import Bytes, Lane, Marks, create_lanes, host_arrays
-from limbd.worker.device.cuda_measure import sample_copies, sample_launches
+from limbd.worker.device.cuda_lane import HostArray, Lane, Marks, create_lanes, host_arrays
+from limbd.worker.device.cuda_measure import CudaMeasurement, sample_copies
 from limbd.worker.device.cuda_modules import CudaModules
+from limbd.worker.device.measurement import take_samples
 from limbd.worker.device.nvrtc import Nvrtc, choose_target
 
 # Plans are told a little less than the budget: alignment and the pool's rounding come on top of their buffers.
@@ -48,7 +49,7 @@ class CudaTicket:
     nbytes: int = 0
     lanes: list[Lane] = field(default_factory=list)
     marks: list[Marks] = field(default_factory=list)
-    arrays: dict[str, Bytes] = field(default_factory=dict)
+    arrays: dict[str, HostArray] = field(default_factory=dict)
     began: Any = None
     kernel_ms: float = 0.0
     h2d_ms: float = 0.0
@@ -167,6 +168,32 @@ class CudaBackend:
 
     # --- benchmarks ---
 
+    def measuring(
+        self, requests: Sequence[Request], plan: LaunchPlan, results: Sequence[memoryview]
+    ) -> CudaMeasurement:
+        """A measurement of a one-piece plan; inputs are copied to the device once. See limbd.worker.device.measurement."""
+        if len(plan.pieces) != 1 or not requests or len(results) != len(requests):
+            raise ServiceError(Status.INTERNAL, "measure: one piece, and one result for each request")
+        self._context.bind()
+        self._modules.load(plan)
+        alone = LaunchPlan(plan.buffers, 1, plan.pieces)
+        tickets = [CudaTicket(arrays=host_arrays(q, r)) for q, r in zip(requests, results, strict=True)]
+        admitted: list[CudaTicket] = []
+
+        def end() -> None:
+            for ticket in admitted:
+                self._settle(ticket)
+
+        try:
+            for ticket in tickets:
+                self._admit(ticket, alone, budget=None)
+                admitted.append(ticket)
+            lanes, arrays = [t.lanes[0] for t in tickets], [t.arrays for t in tickets]
+            return CudaMeasurement(self._context, self._modules, plan.pieces[0], lanes, arrays, end)
+        except BaseException:
+            end()
+            raise
+
     def measure(
         self,
         requests: Sequence[Request],
@@ -177,41 +204,29 @@ class CudaBackend:
         warmup: int = 3,
         back_to_back: int = 1,
     ) -> list[float]:
-        """Milliseconds that a one-piece plan's launches take by the device's own clock: one raw sample a repeat.
-
-        Inputs are copied in once. Round k of launches works on input set k mod len(requests); one plan serves them all.
-        A sample is the time between two events around `back_to_back` rounds, divided by their number. Outputs are
-        poisoned before the first launch; after the last, each set's result is copied to its entry of `results`, for
-        checking (a set that no round reached holds poison).
-        """
-        if len(plan.pieces) != 1 or not requests or len(results) != len(requests):
-            raise ServiceError(Status.INTERNAL, "measure: one piece, and one result for each request")
-        self._context.bind()
-        self._modules.load(plan)
-        alone = LaunchPlan(plan.buffers, 1, plan.pieces)
-        tickets = [CudaTicket(arrays=host_arrays(q, r)) for q, r in zip(requests, results, strict=True)]
-        admitted: list[CudaTicket] = []
-        try:
-            for ticket in tickets:
-                self._admit(ticket, alone, budget=None)
-                admitted.append(ticket)
-            return self._measure(tickets, plan.pieces[0], repeats=repeats, warmup=warmup, rounds=back_to_back)
-        finally:
-            for ticket in admitted:
-                self._settle(ticket)
-
-    def _measure(self, tickets: Sequence[CudaTicket], piece: Piece, **counts: int) -> list[float]:
-        lanes = [ticket.lanes[0] for ticket in tickets]
-        for ticket, lane in zip(tickets, lanes, strict=True):
-            for copy in piece.copies_in:
-                lane.copy_in(copy, ticket.arrays)
-            lane.wait()
-        samples = sample_launches(self._context, self._modules, lanes, piece, **counts)
-        for ticket, lane in zip(tickets, lanes, strict=True):
-            for copy in piece.copies_out:
-                lane.copy_out(copy, ticket.arrays)
-            lane.wait()
+        """Raw samples in milliseconds of a round, `back_to_back` rounds in a sample; results are those of the last one."""
+        with self.measuring(requests, plan, results) as measurement:
+            samples = take_samples(measurement, repeats=repeats, warmup=warmup, back_to_back=back_to_back)
+            measurement.collect()
         return samples
+
+    def image(self, unit: Unit) -> bytes:
+        """The unit's cubin (PTX where the driver compiles it), compiled or from the cache."""
+        return self._modules.image(unit)
+
+    def usage(self, launch: Launch) -> dict[str, int]:
+        """What the loaded kernel takes: registers of a thread, local memory (spills) in bytes of a thread, static shared
+        memory in bytes of a block."""
+        self._context.bind()
+        function, names = self._modules.function(launch), self._context.call.api.CUfunction_attribute
+        attributes = {
+            "registers": names.CU_FUNC_ATTRIBUTE_NUM_REGS,
+            "local_bytes": names.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+            "static_shared": names.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+        }
+        return {
+            key: int(self._context.call("cuFuncGetAttribute", value, function)) for key, value in attributes.items()
+        }
 
     def measure_copies(self, request: Request, plan: LaunchPlan, result: memoryview, *, repeats: int) -> list[float]:
         """Milliseconds of a one-piece plan's copies alone, in and out at the same time. `result` holds poison then."""
@@ -276,19 +291,19 @@ class CudaBackend:
         for i, piece in enumerate(plan.pieces):
             if len(ticket.marks) == PIECES_IN_FLIGHT:
                 self._harvest(ticket)
-            # The piece that had this lane before is in flight still, or done and its marks harvested.
-            busy = len(ticket.marks) >= plan.lanes
-            self._enqueue_piece(
-                ticket, piece, ticket.lanes[i % plan.lanes], ticket.marks[-plan.lanes][-1] if busy else None
-            )
+            self._enqueue_piece(ticket, piece, ticket.lanes[i % plan.lanes])
 
-    def _enqueue_piece(self, ticket: CudaTicket, piece: Piece, lane: Lane, after: Any | None) -> None:
-        take = self._context.take_event
-        marks = (take(), take(), take(), take())
+    def _enqueue_piece(self, ticket: CudaTicket, piece: Piece, lane: Lane) -> None:
+        """Where pieces share a stream of copies in, one begins where the one before it has been copied."""
+        lanes, take = len(ticket.lanes), self._context.take_event
+        # The piece that had this lane before is in flight still, or done and its marks harvested.
+        after = ticket.marks[-lanes][-1] if len(ticket.marks) >= lanes else None
+        before = ticket.marks[-1][1] if ticket.marks and lanes > 1 and not self._poison else None
+        marks = (before or take(), take(), take(), take())
         if self._poison:
             self._poison_lane(lane, after)
         prepared = [lane.prepare(launch, self._modules.function(launch)) for launch in piece.launches]
-        lane.run(piece, marks, after, ticket.arrays, prepared)
+        lane.run(piece, prepared, ticket.arrays, marks, before=before, after=after)
         ticket.marks.append(marks)
 
     def _poison_lane(self, lane: Lane, after: Any | None) -> None:
@@ -331,7 +346,8 @@ class CudaBackend:
         if ticket.began is None:
             ticket.began = begin
         ticket.span_ms = max(ticket.span_ms, call("cuEventElapsedTime", ticket.began, end))
-        self._context.give_events(mark for mark in marks if mark is not ticket.began)
+        kept = (ticket.began, ticket.marks[0][0] if ticket.marks else None)
+        self._context.give_events(mark for mark in marks if not any(mark is other for other in kept))
 
 
 def _device(index: int) -> driver.Device:

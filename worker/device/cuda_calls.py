@@ -13,6 +13,7 @@ from limbd.ops.status import ServiceError, Status
 from limbd.worker.device.nvrtc import REMEDY
 
 OUT_OF_MEMORY = 2
+NOT_READY = 600
 ALREADY_REGISTERED = 712
 
 # CUresult values (cuda.h) after which the context is lost.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,14 @@ class Prepared:
         # The driver copies the parameter before it returns: the array of pointers has to live only until then.
         pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self.parameter))
         context.call("cuLaunchKernel", self.function, *self.shape, stream, ctypes.addressof(pointers), 0)
+
+
+class HostArray(NamedTuple):
+    """Host memory and where it lies: asking numpy for the address of each copy costs as much as the copy's call."""
+
+    memory: Bytes
+    address: int
+    nbytes: int
 
 
 # Events around a piece: before the copies in, after them, after the kernels, after the copies out.
@@ -75,13 +83,22 @@ class Lane:
             self.context.call("cuStreamSynchronize", stream)
 
     def run(
-        self, piece: Piece, marks: Marks, after: Any | None, arrays: Mapping[str, Bytes], prepared: Sequence[Prepared]
+        self,
+        piece: Piece,
+        prepared: Sequence[Prepared],
+        arrays: Mapping[str, HostArray],
+        marks: Marks,
+        *,
+        before: Any | None,
+        after: Any | None,
     ) -> None:
-        """Enqueues a piece and records its marks. after: the end mark of the piece that had these buffers before."""
+        """Enqueues a piece and records its marks. before: a mark that stands on the stream of the copies in already and
+        may be the piece's first. after: the end mark of the piece that had these buffers before."""
         call = self.context.call
         if after is not None and self.out is not self.into:
             call("cuStreamWaitEvent", self.into, after, 0)
-        call("cuEventRecord", marks[0], self.into)
+        if marks[0] is not before:
+            call("cuEventRecord", marks[0], self.into)
         for copy in piece.copies_in:
             self.copy_in(copy, arrays)
         self._hand_over(marks[1], self.into, self.stream)
@@ -92,11 +109,11 @@ class Lane:
             self.copy_out(copy, arrays)
         call("cuEventRecord", marks[3], self.out)
 
-    def copy_in(self, copy: Transfer, arrays: Mapping[str, Bytes]) -> None:
+    def copy_in(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> None:
         host = self._host_address(copy, arrays)
         self.context.call("cuMemcpyHtoDAsync", self.addresses[copy.buffer], host, copy.nbytes, self.into)
 
-    def copy_out(self, copy: Transfer, arrays: Mapping[str, Bytes]) -> None:
+    def copy_out(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> None:
         host = self._host_address(copy, arrays)
         self.context.call("cuMemcpyDtoHAsync", host, self.addresses[copy.buffer], copy.nbytes, self.out)
 
@@ -119,13 +136,13 @@ class Lane:
         if following is not done:
             self.context.call("cuStreamWaitEvent", following, mark, 0)
 
-    def _host_address(self, copy: Transfer, arrays: Mapping[str, Bytes]) -> int:
+    def _host_address(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> int:
         """Raises ServiceError(INTERNAL) if the plan reaches beyond an array or a buffer."""
         array = arrays[copy.array]
         beyond = copy.offset + copy.nbytes > array.nbytes or copy.nbytes > self.buffers[copy.buffer].nbytes
         if copy.offset < 0 or beyond:
             raise ServiceError(Status.INTERNAL, f"plan: {copy} is out of range of its array or buffer")
-        return int(array.__array_interface__["data"][0]) + copy.offset
+        return array.address + copy.offset
 
 
 def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> list[Lane]:
@@ -201,8 +218,8 @@ def layout(buffers: Sequence[Buffer]) -> tuple[dict[str, int], int]:
     return offsets, max(at, ALIGNMENT)
 
 
-def host_arrays(request: Request, result: memoryview) -> dict[str, Bytes]:
+def host_arrays(request: Request, result: memoryview) -> dict[str, HostArray]:
     """The host memory that Transfers name, as flat bytes."""
     arrays = {name: np.ascontiguousarray(a).reshape(-1).view(np.uint8) for name, a in request.arrays.items()}
     arrays["result"] = np.frombuffer(result, np.uint8) if len(result) else np.empty(0, np.uint8)
-    return arrays
+    return {name: HostArray(a, int(a.__array_interface__["data"][0]), a.nbytes) for name, a in arrays.items()}

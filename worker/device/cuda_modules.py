@@ -64,6 +64,13 @@ class CudaModules:
             self._shared_allowed[key] = launch.shared
         return function
 
+    def image(self, unit: Unit) -> bytes:
+        """What is loaded: a cubin, or PTX text with a zero behind it. Raises ServiceError."""
+        try:
+            return self._compile(self._sources.cuda(unit.entry, unit.header()))
+        except MissingSource as error:
+            raise ServiceError(Status.INTERNAL, str(error)) from error
+
     def loose_function(self, path: str, name: str) -> Any:
         """A kernel of a file that belongs to no op and includes nothing."""
         source = Source(Path(path).name, self._sources.read(path), (), (name,))
@@ -88,14 +95,8 @@ class CudaModules:
             lock = self._unit_locks.setdefault(unit, threading.Lock())
         with lock:
             if unit not in self._modules:
-                self._modules[unit] = self._context.call("cuModuleLoadData", self._image(unit))
+                self._modules[unit] = self._context.call("cuModuleLoadData", self.image(unit))
             return self._modules[unit]
-
-    def _image(self, unit: Unit) -> bytes:
-        try:
-            return self._compile(self._sources.cuda(unit.entry, unit.header()))
-        except MissingSource as error:
-            raise ServiceError(Status.INTERNAL, str(error)) from error
 
     def _compile(self, source: Source) -> bytes:
         target, verify = self._target, self._verify

@@ -13,6 +13,7 @@ from typing import Any
 LIBRARY = "libcuda.so.1"
 
 _NAME_BYTES = 256
+_BUS_ID_BYTES = 32
 _MULTIPROCESSOR_COUNT = 16
 _CAPABILITY_MAJOR = 75
 _CAPABILITY_MINOR = 76
@@ -57,6 +58,15 @@ def probe() -> DriverState:
     except (LookupError, AttributeError) as error:
         return DriverState(version, (), str(error))
     return DriverState(version, devices, "" if devices else "the driver reports no device")
+
+
+def bus_id(index: int) -> str:
+    """The PCI bus id of a device that probe() found. Raises LookupError with the driver's own words."""
+    driver: Any = ctypes.CDLL(LIBRARY)
+    handle, text = ctypes.c_int(), ctypes.create_string_buffer(_BUS_ID_BYTES)
+    _check(driver, "cuDeviceGet", driver.cuDeviceGet(ctypes.byref(handle), index))
+    _check(driver, "cuDeviceGetPCIBusId", driver.cuDeviceGetPCIBusId(text, _BUS_ID_BYTES, handle))
+    return text.value.decode()
 
 
 def _version(driver: Any) -> tuple[int, int]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import platform
 import time
+from collections.abc import Sequence
 
 import gmpy2
 
-from limbd.ops.base import LaunchPlan, Request, Traits
+from limbd.ops.base import LaunchPlan, Request, Traits, Unit
 from limbd.worker.device.base import BackendInfo, Outcome
 from limbd.worker.device.host_memory import host_memory_bytes
+from limbd.worker.device.measurement import HostMeasurement
 
 
 class ReferenceBackend:
@@ -43,6 +45,16 @@ class ReferenceBackend:
 
     def run(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
         return self.finish(self.start(request, plan, result))
+
+    def measuring(
+        self, requests: Sequence[Request], plan: LaunchPlan, results: Sequence[memoryview]
+    ) -> HostMeasurement:
+        """See limbd.worker.device.measurement; the time is wall time."""
+        return HostMeasurement(lambda request, result: self.run(request, plan, result).kernel_ms, requests, results)
+
+    def image(self, unit: Unit) -> bytes:
+        """Nothing is compiled."""
+        return b""
 
     def close(self) -> None:
         """Nothing is held."""

@@ -37,7 +37,7 @@ std::size_t used = 0, high = 0, capacity = std::size_t(1) << 40;
 int sticky = 0;
 thread_local bool bound = false;
 
-enum : int { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, NOT_FOUND = 500 };
+enum : int { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, NOT_FOUND = 500, NOT_READY = 600 };
 
 // What a call answers before it does anything: an earlier sticky error, or a failure that the test planned.
 int begin(const char* name, bool needs_context = true) {
@@ -133,6 +133,10 @@ API int cuEventCreate(void** event, unsigned) {
 }
 API int cuEventDestroy_v2(void* event) { return std::free(event), 0; }
 API int cuEventRecord(void*, void*) { return begin("cuEventRecord"); }
+API int cuEventQuery(void*) {
+    BEGIN();
+    return NOT_READY;
+}
 API int cuStreamWaitEvent(void*, void*, unsigned) { return begin("cuStreamWaitEvent"); }
 API int cuEventSynchronize(void*) { return begin("cuEventSynchronize"); }
 API int cuEventElapsedTime(float* ms, void*, void*) { return *ms = 0.5f, begin("cuEventElapsedTime"); }

@@ -1,0 +1,228 @@
+"""`limbd bench`: samples and their checks, comparison, table and plot."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from limbd.harness import bench, bench_compare, bench_view, figures, report
+from limbd.harness.demo import PLAIN_WIDTH
+from limbd.harness.textio import InputError
+from limbd.ops import OPS
+from limbd.ops.base import Request
+from limbd.worker.device.measurement import take_samples
+from limbd.worker.device.reference import ReferenceBackend
+
+SMALL = bench.Case("mod-inv", "secp256k1_fp", 50, samples=3)
+
+
+def record_of(case: bench.Case, samples: list[float], **more: Any) -> report.Record:
+    base = {"kind": "case", "case": case.name, "samples": samples, "checked": 1, "gpu": "a GPU", "arch": "sm_90"}
+    return {**base, **bench.case_record(case), **bench.rates(case.n, samples), **more}
+
+
+# --- measuring ---
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_every_op_can_be_measured(op: Any) -> None:
+    for modulus in ("secp256k1_fp", "bls12_381_fp", "f", "1"):
+        found = bench.run_case(ReferenceBackend(), bench.Case(op.name, modulus, 20, samples=2))
+        assert len(found["samples"]) == 2 and found["checked"] == 20 * found["input_sets"]
+        assert len(found["host_ms"]) == bench.HOST_RUNS
+        assert found["plan"]["launches"][0]["text"]
+
+
+def test_back_to_back_samples_are_of_one_round() -> None:
+    rounds: list[int] = []
+
+    class Fake:
+        held = True
+
+        def sample(self, count: int = 1) -> float:
+            rounds.append(count)
+            return 0.25
+
+    assert take_samples(Fake(), repeats=3, warmup=2, back_to_back=7) == [0.25] * 3  # type: ignore[arg-type]
+    assert rounds == [7] * 5
+
+
+class Drifting(ReferenceBackend):
+    """Right until it has answered `good` batches; then the last element of each is left as it was."""
+
+    def __init__(self, good: int) -> None:
+        self.good = good
+
+    def run(self, request: Request, plan: Any, result: memoryview) -> Any:
+        outcome = super().run(request, plan, result)
+        self.good -= 1
+        if self.good < 0:
+            np.frombuffer(result, np.uint8)[-32:] = 0xA5
+        return outcome
+
+
+@pytest.mark.parametrize("good", [0, 1, 7, 8, 9, 12])
+def test_a_wrong_sample_is_seen_whichever_it_is(good: int) -> None:
+    """Eight sets in rotation: up to the eighth the reference tells, then the first result of the set."""
+    with pytest.raises(bench.WrongResult, match="wrong at index 49" if good < 8 else "index 49 differs"):
+        bench.run_case(Drifting(good), dataclasses.replace(SMALL, samples=10))
+
+
+def test_inputs_are_below_the_modulus_and_differ_between_sets() -> None:
+    for modulus in ("secp256k1_fp", "bls12_381_fp", "10001", "1", f"{2**200 + 1:x}"):
+        case = bench.Case("mod-mul", modulus, 300)
+        one, other = bench.request_of(case, 0), bench.request_of(case, 1)
+        values = [int.from_bytes(row.tobytes(), "little") for row in one.arrays["a"]]
+        assert max(values) < case.value
+        assert case.value < 100 or not (one.arrays["a"] == other.arrays["a"]).all()
+
+
+def test_large_batches_are_checked_at_both_ends_and_in_between() -> None:
+    rows = bench._rows(1 << 20, 4096)
+    assert len(rows) <= 4096 and rows[:1024] == list(range(1024)) and rows[-1] == (1 << 20) - 1
+    assert any(400_000 < row < 600_000 for row in rows)
+
+
+# --- comparing ---
+
+
+def test_comparison_tells_noise_from_change() -> None:
+    cases = {
+        name: bench.Case("mod-mul", "f", n) for n, name in enumerate(("same", "faster", "slower", "gone", "new"), 1)
+    }
+    before = {"same": 1.0, "faster": 1.0, "slower": 1.0, "gone": 1.0}
+    after = {"same": 1.02, "faster": 0.5, "slower": 2.0, "new": 1.0}
+    jitter = (0.95, 0.98, 1.0, 1.02, 1.05)
+
+    def run(medians: dict[str, float]) -> list[report.Record]:
+        return [{"kind": "run"}, *(record_of(cases[k], [v * j for j in jitter]) for k, v in medians.items())]
+
+    found = bench_compare.compare(run(before), run(after))
+    assert [each.verdict for each in found] == ["noise", "faster", "SLOWER", "only in OLD", "only in NEW"]
+    assert [each.ratio for each in found][1:] == [2.0, 0.5, None, None]
+    assert bench_compare.differences(run(before), run(after)) == []
+    other = [{**record, "gpu": "another"} for record in run(after)]
+    assert bench_compare.differences(run(before), other) == ["gpu: a GPU against another"]
+
+
+# --- showing ---
+
+
+def test_the_table_has_one_row_for_a_batch() -> None:
+    series = dataclasses.replace(SMALL, back_to_back=32)
+    records = [record_of(SMALL, [0.5, 0.5], host_ms=[3.0]), record_of(series, [0.25, 0.25], host_ms=[])]
+    console = Console(width=PLAIN_WIDTH)
+    with console.capture() as shown:
+        console.print(bench_view.bench_table(records))
+    *_, row = shown.get().splitlines()
+    assert row.split() == [
+        "mod-inv",
+        "secp256k1_fp",
+        "50",
+        "0.5000",
+        "0.5000",
+        "0.0000",
+        "0.2500",
+        "3.0000",
+        "100",
+        "k/s",
+        "1",
+    ]
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_a_plot_with_ceilings_and_peers(tmp_path: Path, ending: str) -> None:
+    cases = [dataclasses.replace(SMALL, n=n) for n in (1000, 10**6)]
+    path = tmp_path / f"rate.{ending}"
+    bench_view.plot([record_of(case, [0.1, 0.1]) for case in cases], path)
+    start = {"svg": b"<?xml", "png": b"\x89PNG"}[ending]
+    assert path.read_bytes().startswith(start) and path.stat().st_size > 5000
+
+
+def test_figures_are_drawn_for_their_device_alone() -> None:
+    class Axes:
+        labels: tuple[str, ...] = ()
+
+        def axhline(self, height: float, **style: Any) -> None:
+            self.labels += (style["label"],)
+
+        def plot(self, xs: Any, ys: Any, *_: Any, **style: Any) -> None:
+            self.labels += (style["label"],)
+
+    axes = Axes()
+    bench_view._draw_figures(axes, [record_of(SMALL, [0.1])])
+    assert axes.labels == ("CGBN modular_inverse (peer)", "copy bandwidth, 64 bytes an element (ceiling)")
+    for figure in figures.FIGURES:
+        assert figure.source and (figure.rate_g is None) == bool(figure.points)
+
+
+def test_a_plot_that_cannot_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [record_of(SMALL, [0.1])]
+    with pytest.raises(InputError, match=r"\.svg or \.png"):
+        bench_view.plot(records, tmp_path / "rate.jpg")
+    with pytest.raises(InputError, match="nothing to plot"):
+        bench_view.plot([{"kind": "run"}], tmp_path / "rate.svg")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(InputError, match=r"limbd\[plot\]"):
+        bench_view.plot(records, tmp_path / "rate.svg")
+
+
+# --- the command ---
+
+
+def limbd(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "limbd.cli", *words]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_bench_writes_shows_and_compares(tmp_path: Path) -> None:
+    words = ("bench", "mod-add", "--params", "secp256k1", "--modulus", "7", "--n", "2^3,1e2", "--samples", "4")
+    for name in ("old.jsonl", "new.jsonl"):
+        done = limbd(*words, "--backend", "reference", "--out", name, "--commit", "a" * 40, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "secp256k1_fp" in done.stdout
+    head, *lines = report.read(tmp_path / "old.jsonl")
+    assert head["backend"] == "reference" and len(lines) == 8
+    assert {line["commit"] for line in lines} == {"a" * 40}
+    assert {(line["n"], line["back_to_back"]) for line in lines} == {(n, r) for n in (8, 100) for r in (1, 32)}
+    for key in ("samples", "host_ms", "plan", "tuning", "gpu", "compiler", "clock", "checked", "held"):
+        assert key in lines[0]
+    compared = limbd("bench", "--compare", "old.jsonl", "new.jsonl", cwd=tmp_path)
+    assert compared.returncode == 0 and compared.stdout.count("mod-add") == 8
+    shown = limbd("bench", "--show", "old.jsonl", "--plot", "rate.svg", cwd=tmp_path)
+    assert shown.returncode == 0 and (tmp_path / "rate.svg").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("mod-add",), "--params"),
+        (("mod-add", "-m", "7", "--backend", "null"), "null"),
+        (("mod-add", "-m", "7", "--n", "0"), "not in 1..2^32-1"),
+        (("mod-add", "-m", "7", "--n", "many"), "no number of elements"),
+        (("mod-add", "-m", "7", "--plot", "rate.gif", "--backend", "reference"), ".svg or .png"),
+        (("--compare", "no.jsonl", "no.jsonl"), "no.jsonl"),
+    ],
+)
+def test_mistakes_are_one_line(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
+    done = limbd("bench", *words, cwd=tmp_path)
+    assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
+
+
+def test_halt_on_the_command_line(tmp_path: Path) -> None:
+    for words, code, told in (
+        (("halt", "check", "9999"), 2, "there is no plan '9999'"),
+        (("halt", "run"), 2, "which plan?"),
+        (("halt", "measure", "0001"), 2, "check, run, index"),
+        (("halt", "run", "9999"), 2, "there is no plan"),
+    ):
+        done = limbd(*words, cwd=tmp_path)
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+        assert told in done.stderr

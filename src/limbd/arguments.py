@@ -1,0 +1,192 @@
+"""Arguments that several commands share: their types, their groups, and what is made of them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limbd.worker.config import BACKENDS, Config, KeepFailed
+
+if TYPE_CHECKING:
+    from limbd.ops.base import Op
+    from limbd.worker.client import Client
+
+OK, FAILED, USAGE = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Command:
+    name: str
+    summary: str
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    epilog: str = ""
+
+
+# --- arguments that several commands share --------------------------------------------------------------------------
+
+
+def size(text: str) -> int:
+    """ "64M" -> 67108864; K, M, G and T are powers of 1024."""
+    units = {"K": 10, "M": 20, "G": 30, "T": 40}
+    number = text.upper().removesuffix("B").removesuffix("I")
+    shift = units.get(number[-1:], 0)
+    digits = number[:-1] if shift else number
+    if not digits.isdigit() or int(digits) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: a number of bytes, such as 64M or 2G")
+    return int(digits) << shift
+
+
+def address(text: str, *, listening: bool = False) -> str:
+    from limbd.worker.link import Address
+
+    try:
+        return str(Address(text, listening=listening))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def listened(text: str) -> str:
+    return address(text, listening=True)
+
+
+def op(text: str) -> Op:
+    from limbd.ops import by_name
+    from limbd.ops.status import RequestError
+
+    try:
+        return by_name(text.replace("_", "-"))
+    except RequestError as error:
+        raise argparse.ArgumentTypeError(f"{error.message}; {error.hint}") from None
+
+
+def modulus(text: str) -> int:
+    from limbd.harness.textio import InputError, parse_modulus
+
+    try:
+        return parse_modulus(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no count")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return value
+
+
+def devices(text: str) -> tuple[int, ...]:
+    """ "0" or "0,1"."""
+    devices = tuple(count(part) for part in text.split(","))
+    if len(set(devices)) != len(devices):
+        raise argparse.ArgumentTypeError(f"{text!r} names a device twice")
+    return devices
+
+
+def add_backend(parser: argparse.ArgumentParser, *, local: bool = False) -> None:
+    group = parser.add_argument_group("local worker" if local else "worker")
+    group.add_argument("--backend", choices=BACKENDS, default="auto", help="auto takes the first that works (default)")
+    group.add_argument(
+        "--device",
+        type=devices,
+        default=(0,),
+        metavar="N[,N]",
+        help="which GPU, or GPUs, one process each (default 0)",
+    )
+    group.add_argument("--device-memory", type=size, metavar="SIZE", help="device memory to use at most, such as 64M")
+    group.add_argument("--cache-dir", type=Path, metavar="DIR", help="where compiled kernels are kept")
+
+
+def add_service(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("service")
+    group.add_argument(
+        "--keep-failed", type=Path, metavar="DIR", help="keep frames that failed on the device (they hold operands)"
+    )
+    group.add_argument("--quiet", action="store_true", help="no line on stderr for requests that went well")
+    group.add_argument("--toys", action="store_true", help="serve the toy fields too (tests)")
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--verbose", action="store_true", help="show what the local worker says on stderr")
+    parser.add_argument("--connect", type=address, metavar="ADDR", help="a running worker: HOST:PORT or unix:PATH")
+    add_backend(parser, local=True)
+
+
+def add_question(parser: argparse.ArgumentParser) -> None:
+    """OP, the modulus and the operands, by name or by position."""
+    from limbd.ops import OPS
+
+    parser.add_argument("op", type=op, nargs="?", metavar="OP", help=", ".join(op.name for op in OPS))
+    parser.add_argument("values", nargs="*", metavar="OPERAND", help="the operands in order; for mod-inv any number")
+    parser.add_argument(
+        "--modulus",
+        "-m",
+        type=modulus,
+        metavar="M",
+        help="a field's name (secp256k1, bn254_fr), decimal or hexadecimal",
+    )
+    for name in dict.fromkeys(name for op in OPS for name in op.operands):
+        takers = ", ".join(op.name for op in OPS if name in op.operands)
+        parser.add_argument(f"--{name}", metavar="OPERAND", help=f"operand {name} of {takers}")
+
+
+def specs_of(options: argparse.Namespace) -> list[tuple[str, str]]:
+    """(operand, what was written for it); InputError where operands are missing or too many."""
+    from limbd.harness.textio import InputError, operand_specs
+
+    if options.op is None or options.modulus is None:
+        raise InputError("an op and --modulus are needed")
+    named = {name: getattr(options, name) for name in options.op.operands if getattr(options, name) is not None}
+    others = [
+        name for name in operand_names() if name not in options.op.operands and getattr(options, name) is not None
+    ]
+    if others:
+        raise InputError(f"{options.op.name} has no operand {others[0]} (it takes {', '.join(options.op.operands)})")
+    return operand_specs(options.op, named, options.values)
+
+
+def operand_names() -> list[str]:
+    from limbd.ops import OPS
+
+    return list(dict.fromkeys(name for op in OPS for name in op.operands))
+
+
+def client_of(options: argparse.Namespace) -> Client:
+    from limbd.worker.client import Client
+
+    return Client(
+        options.connect,
+        backend=options.backend,
+        devices=options.device,
+        device_memory=options.device_memory,
+        cache=options.cache_dir,
+        verbose=options.verbose,
+    )
+
+
+def config_of(options: argparse.Namespace) -> Config:
+    """The worker's configuration: built here, once."""
+    keep = getattr(options, "keep_failed", None)
+    return Config(
+        backend=options.backend,
+        devices=options.device,
+        device_memory=options.device_memory,
+        listen=tuple(getattr(options, "listen", ())),
+        cache=options.cache_dir,
+        keep_failed=KeepFailed(keep) if keep else None,
+        log_requests=not getattr(options, "quiet", False),
+        toys=getattr(options, "toys", False),
+    )
