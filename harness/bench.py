@@ -23,11 +23,11 @@ from limbd.harness import machine
 from limbd.harness.report import Record, summary
 from limbd.kernels.source import Sources
 from limbd.ops import by_name
-from limbd.ops.base import Call, LaunchPlan, Limbs, Request, Unit
+from limbd.ops.base import Call, LaunchPlan, Limbs, Request, Traits, Unit
 from limbd.ops.constants import limbs_of_modulus
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
-from limbd.ops.tuning import tuning
+from limbd.ops.tuning import batch_tuning, tuning
 from limbd.worker.device.measurement import Measurable, take_samples
 
 # Enough that the median of a noisy machine settles, few enough that all cases end inside a few minutes.
@@ -151,7 +151,7 @@ def run_case(backend: Measurable, case: Case) -> Record:
         "input_sets": len(requests),
         "checked": checker.compared,
         "plan": plan_record(backend, plan),
-        "tuning": tuning_record(requests[0], backend.traits().arch),
+        "tuning": tuning_record(requests[0], backend.traits()),
         **machine.facts(backend),
         "clock": clock,
     }
@@ -201,10 +201,16 @@ def plan_record(backend: Measurable, plan: LaunchPlan) -> Record:
     return {"device_bytes": plan.device_bytes(), "pieces": len(plan.pieces), "launches": launches}
 
 
-def tuning_record(request: Request, arch: str) -> Record | None:
+def tuning_record(request: Request, traits: Traits) -> Record | None:
     """The row of ops/tuning.py that the plan was made with; None for ops without one."""
+    op = request.op.name
+    if op == "mod-inv-batch":
+        row = batch_tuning(traits.kind, traits.arch).row(request.n)
+        if row is not None:
+            return dataclasses.asdict(row)
+        op = "mod-inv"
     try:
-        return dataclasses.asdict(tuning(request.op.name, limbs_of_modulus(request.modulus), arch))
+        return dataclasses.asdict(tuning(op, limbs_of_modulus(request.modulus), traits.arch))
     except KeyError:
         return None
 
