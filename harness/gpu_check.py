@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from limbd.harness import bench, exhaustive, fuzz, kat, report, worker_check
+from limbd.harness import bench, exhaustive, fuzz, kat, report, sanitize_cases, worker_check
 from limbd.ops import OPS
 from limbd.worker.client import Client
 from limbd.worker.device import driver, nvml
@@ -58,13 +58,16 @@ class Check:
 
 
 def check_kat(check: Check) -> None:
-    """All vectors through the backend object and through frames; all operands of tiny moduli."""
+    """All vectors through the backend object and through frames; every kernel at block edges; all operands of tiny moduli."""
     backend = check.backend(poison=True)
     try:
         if check.due("vectors"):
             found = kat.run(backend)
             found.print()
             check.verdict("vectors", found.ok, passed=found.passed, failed=found.failed, failures=found.failures[:10])
+        if check.due("block edges"):
+            wrong = sanitize_cases.failures(backend)
+            check.verdict("block edges", not wrong, failures=wrong[:10])
         for op in OPS:
             case = f"exhaustive {op.name}"
             if check.due(case):

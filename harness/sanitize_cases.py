@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
 
 from limbd.harness.inputs import Residues, operands
 from limbd.harness.kat import first_difference
-from limbd.harness.targets import BackendTarget
+from limbd.harness.targets import BackendTarget, payload_of
 from limbd.ops import OPS
-from limbd.ops.params.layout import from_ints
+from limbd.ops.base import Call, Limbs, Traits
+from limbd.ops.mod_inv_batch import MOD_INV_BATCH, launch_with
+from limbd.ops.params.layout import PLAIN_LIMBS, from_ints
+from limbd.ops.split import elementwise_plan
+from limbd.ops.tuning import BatchRow, batch_tuning
 from limbd.worker.device.cuda import CudaBackend
 from limbd.worker.device.reference import ReferenceBackend
 
@@ -33,26 +41,64 @@ MODULI = (
 )
 
 
-def main() -> int:
-    """Exit status 1 and the case on stdout where an answer is not the reference's."""
-    backend = CudaBackend(poison=True, separate=True)
+# One for each product of the batch kernel (folded, Montgomery, even), and one with many non-units.
+BATCH_MODULI = (SECP256K1, 2**255 - 19, 2**256 - 2**200 - 2, 3 * 5 * 7 * 11)
+
+
+def failures(backend: CudaBackend) -> list[str]:
+    """Every case whose answer is not the reference's. Small batches of mod-inv-batch run mod-inv's kernel: its own
+    kernel is launched here by each row of its tuning, several elements a thread."""
+    return [*_by_op(backend), *_by_batch_row(backend)]
+
+
+def _by_op(backend: CudaBackend) -> Iterator[str]:
     target, oracle = BackendTarget(backend), BackendTarget(ReferenceBackend())
-    failures = 0
     for op in OPS:
         for modulus in MODULI:
-            sizes = SIZES if modulus == SECP256K1 else SIZES[-3:]
-            for n in sizes:
-                rng = random.Random(f"{op.name} {modulus} {n}")
-                arrays = {name: from_ints(operands(rng, modulus, n)) for name in op.operands}
-                residues = Residues(modulus)
+            for n in SIZES if modulus == SECP256K1 else SIZES[-3:]:
+                residues, arrays = Residues(modulus), _operands(op.name, op.operands, modulus, n)
                 got = target.answer(op.name, residues, arrays)
                 bad = first_difference(got, oracle.answer(op.name, residues, arrays))
                 if bad is not None:
-                    failures += 1
-                    print(f"FAILED {op.name} mod {modulus:#x} n={n} at index {bad}")
+                    yield f"{op.name} mod {modulus:#x} n={n} at index {bad}"
+
+
+def _by_batch_row(backend: CudaBackend) -> Iterator[str]:
+    # As if the device had one multiprocessor: then a thread takes as many elements as the row allows.
+    traits = replace(backend.traits(), multiprocessors=1, whole=True)
+    for row in batch_tuning(traits.kind, traits.arch).rows:
+        full = row.block * row.elements
+        for modulus in BATCH_MODULI:
+            for n in (1, row.block - 1, row.block, row.block + 1, full - 1, full, full + 1):
+                bad = _batch_difference(backend, row, modulus, n, traits)
+                if bad is not None:
+                    yield f"mod-inv-batch mod {modulus:#x} n={n} block={row.block} {row.storage.name} at index {bad}"
+
+
+def _batch_difference(backend: CudaBackend, row: BatchRow, modulus: int, n: int, traits: Traits) -> int | None:
+    payload = payload_of(Residues(modulus), _operands(MOD_INV_BATCH.name, MOD_INV_BATCH.operands, modulus, n))
+    request = MOD_INV_BATCH.decode(Call(n), payload.data.cast("B"))
+    got, expected = (np.empty((n, PLAIN_LIMBS), dtype="<u4") for _ in range(2))
+    plan = elementwise_plan(request, traits, lambda count: launch_with(row, request, count, traits))
+    backend.run(request, plan, got.data.cast("B"))
+    request.op.reference(request, expected.data.cast("B"))
+    return first_difference(got, expected)
+
+
+def _operands(op: str, names: tuple[str, ...], modulus: int, n: int) -> dict[str, Limbs]:
+    rng = random.Random(f"{op} {modulus} {n}")
+    return {name: from_ints(operands(rng, modulus, n)) for name in names}
+
+
+def main() -> int:
+    """Exit status 1 and the cases on stdout where an answer is not the reference's."""
+    backend = CudaBackend(poison=True, separate=True)
+    found = failures(backend)
     backend.close()
-    print(f"sanitize cases: {failures} failed")
-    return 1 if failures else 0
+    for text in found:
+        print(f"FAILED {text}")
+    print(f"sanitize cases: {len(found)} failed")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

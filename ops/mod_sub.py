@@ -3,46 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
-from limbd.ops.base import LIMB_BYTES, Kernel, Launch, Member, Request, Struct, Traits, Unit
-from limbd.ops.constants import barrett_any
-from limbd.ops.modular import ModularOp
+from limbd.ops.additive import AdditiveOp
+from limbd.ops.base import Request
 from limbd.ops.reference.mod_sub import mod_sub
-from limbd.ops.tuning import tuning
-
-MAX_BLOCK = 256
-
-
-@cache
-def unit(words: int) -> Unit:
-    """The unit for elements, and moduli, of up to `words` limbs."""
-    struct = Struct(
-        "mod_sub_args",
-        (
-            Member("a", "in"),
-            Member("b", "in"),
-            Member("out", "out"),
-            Member("n", "u64"),
-            Member("modulus", "limbs", words),
-            Member("normalised", "limbs", words),
-            Member("reciprocal", "limbs", words),
-            Member("shift", "u32"),
-        ),
-    )
-    return Unit("mod_sub", (struct,), (("LIMBS", words),))
 
 
 @dataclass(frozen=True)
-class ModSub(ModularOp):
-    """One unit for every modulus; operands >= m go through the universal reducer of kernels/field/barrett.cuh."""
-
-    def launch(self, request: Request, n: int, traits: Traits) -> Launch:
-        words = request.element_bytes // LIMB_BYTES
-        block = tuning(self.name, words, traits.arch).block
-        compiled = unit(words)
-        kernel = Kernel(compiled, "mod_sub", compiled.structs[0], MAX_BLOCK)
-        return Launch(kernel, -(-n // block), block, {"n": n, **barrett_any(request.modulus, words)})
+class ModSub(AdditiveOp):
+    """a - b mod m."""
 
     def reference(self, request: Request, result: memoryview) -> None:
         mod_sub(request, result)

@@ -12,7 +12,8 @@ from limbd.ops.status import ServiceError, Status
 LANES = 4
 
 # Each piece costs about 20 us of calls and of gaps between copies; at about 55 GB/s this is 90 to 100 us of copying. Cutting
-# the first or the last piece smaller was tried, and so were more lanes: on an H200 neither was faster.
+# the first or the last piece smaller was tried on an H200, and so were more lanes: neither was faster (those samples were
+# not kept; the shipped form's are in plans/results/2026-11-30-worker.jsonl).
 PIECE_BYTES = 8 << 20
 
 # Pieces start at multiples of this, so that every piece but the last fills whole blocks.

@@ -20,13 +20,17 @@ class Tuning:
 ANY = "*"
 
 TABLE: dict[tuple[str, int | str, str], Tuning] = {
-    ("mod-mul", ANY, ANY): Tuning(256, "unmeasured: whole waves of blocks at 48 registers"),
-    ("mod-add", ANY, ANY): Tuning(256, "unmeasured: memory-bound"),
-    ("mod-sub", ANY, ANY): Tuning(256, "unmeasured: memory-bound"),
+    ("mod-mul", ANY, ANY): Tuning(
+        256, "2026-11-30-bench.jsonl has its times; others unmeasured: whole waves at 48 registers"
+    ),
+    ("mod-add", ANY, ANY): Tuning(256, "2026-11-30-bench.jsonl has its times; others unmeasured: memory-bound"),
+    ("mod-sub", ANY, ANY): Tuning(256, "2026-11-30-bench.jsonl has its times; others unmeasured: memory-bound"),
     # The window tables of 64 threads fill 32 KB of shared memory (48 KB for 12 limbs), the most that needs no opt-in.
-    ("mod-exp", ANY, ANY): Tuning(64, "unmeasured: shared memory without opt-in"),
+    ("mod-exp", ANY, ANY): Tuning(
+        64, "2026-11-30-bench.jsonl has its times; others unmeasured: no opt-in for shared memory"
+    ),
     # 80 registers: 24 warps an SM, which is one wave at n = 1e5; small blocks spread a small n over more SMs.
-    ("mod-inv", ANY, ANY): Tuning(64, "unmeasured: one wave at n = 1e5, 157 blocks at 1e4"),
+    ("mod-inv", ANY, ANY): Tuning(64, "2026-11-30-bench.jsonl has its times; others unmeasured: one wave at n = 1e5"),
 }
 
 
@@ -85,14 +89,15 @@ class BatchTuning:
 
 CPU = "cpu"
 
+# The row's own times are in the file; the rows that it was chosen from were timed in a run whose samples were not kept.
+SWEPT = "plan 0003, 0003-d730d2f44d5c.jsonl: "
+
 # By architecture; CPU for the host's compiler.
 BATCH_TABLE: dict[str, BatchTuning] = {
     ANY: BatchTuning(
         4_000,
         (
-            BatchRow(
-                30_000, 64, 2, 2, Storage.REGISTERS, 12, "plan 0003, its sweep on an H200: a block on each of 132 first"
-            ),
+            BatchRow(30_000, 64, 2, 2, Storage.REGISTERS, 12, SWEPT + "a block on each of 132 multiprocessors first"),
             BatchRow(
                 130_000,
                 256,
@@ -100,13 +105,11 @@ BATCH_TABLE: dict[str, BatchTuning] = {
                 4,
                 Storage.REGISTERS,
                 12,
-                "plan 0003, its sweep: one block on each of 132, no second read",
+                SWEPT + "one block on each of 132, no second read",
             ),
-            BatchRow(
-                None, 128, 4, 64, Storage.OUTPUT, 8, "plan 0003, its sweep: 16 warps, a table that leaves room for them"
-            ),
+            BatchRow(None, 128, 4, 64, Storage.OUTPUT, 8, SWEPT + "16 warps, a table that leaves room for them"),
         ),
-        "plan 0003, its sweep: at 1e4 the scan is 1.27 times as fast; 4,000 is a guess on the safe side of the crossover",
+        "plan 0003, 0003-d730d2f44d5c.jsonl: at 1e4 1.27 times as fast; 4,000 is a guess on the safe side",
     ),
     # A block's fibers cost by their number, and a scan by its shuffles.
     CPU: BatchTuning(

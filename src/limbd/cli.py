@@ -32,7 +32,7 @@ examples:
   limbd frame mod-mul --modulus 7 3 5 | limbd pipe | limbd decode
   limbd call mod-inv --modulus secp256k1 2 3 0x10001
   limbd call mod-mul --modulus p256 --a a.npy --b b.npy --out products.npy
-  limbd serve --listen tcp://127.0.0.1:9091 --listen unix:/tmp/limbd.sock
+  limbd serve --listen tcp://127.0.0.1:9091 --listen unix:limbd.sock
   limbd kat --connect 127.0.0.1:9091                      known answers against a running worker
 
 exit codes: 0 all well, 1 a request or a check failed, 2 the command was wrong"""
