@@ -228,6 +228,9 @@ __device__ __forceinline__ bool warp_inverse(uint32_t* words, const uint32_t* mo
     WarpLimbs a = {of_f ? lane.modulus : 0, of_f ? limb_of<Table>(words, lane.limb) : lane.limb == 1 ? 1 : 0};
     LowLimbs low = {static_cast<int32_t>(modulus[0]) & Table::MASK, static_cast<int32_t>(words[0]) & Table::MASK, 0, 0};
     lane.modulus = of_f ? 0 : lane.modulus;
+    // Every lane has read the words by now: at the end lanes 0..7 write over them. (Their values depend on these reads, but a
+    // shuffle orders no memory.)
+    __syncwarp(ALL_LANES);
     fetch_above(low, a);
     for (int32_t batch = 1;; ++batch) {
         // f = +-1 or g = 0, modulo 2^BATCH. Most runs come here once; where the exact answer is no, the run goes on.
