@@ -38,17 +38,23 @@ DEFAULT_SHARE = (9, 10)
 # It is above the lanes of any plan: a lane's piece is harvested only when the lane has had another.
 PIECES_IN_FLIGHT = 64
 
+# Pieces whose copies in are enqueued before the kernels of the piece ahead of them, so that the link, which is what most
+# batches wait for, never waits for the host.
+BROUGHT_AHEAD = 2
+
 POISON_VARIABLE = "LIMBD_POISON"
 
 
 @dataclass(eq=False)
 class CudaTicket:
     """A batch in flight. lock: held by whoever enqueues or settles it. arrays: the host memory that its copies use.
+    marks: of the pieces that are enqueued in whole or in part, oldest first; complete: how many of them are in whole.
     began: the event at its beginning."""
 
     nbytes: int = 0
     lanes: list[Lane] = field(default_factory=list)
     marks: list[Marks] = field(default_factory=list)
+    complete: int = 0
     arrays: dict[str, HostArray] = field(default_factory=dict)
     began: Any = None
     kernel_ms: float = 0.0
@@ -288,12 +294,16 @@ class CudaBackend:
     # --- a batch ---
 
     def _enqueue(self, ticket: CudaTicket, plan: LaunchPlan) -> None:
-        for i, piece in enumerate(plan.pieces):
-            if len(ticket.marks) == PIECES_IN_FLIGHT:
-                self._harvest(ticket)
-            self._enqueue_piece(ticket, piece, ticket.lanes[i % plan.lanes])
+        lanes, ahead = ticket.lanes, min(BROUGHT_AHEAD, plan.lanes - 1)
+        for i in range(len(plan.pieces) + ahead):
+            if i < len(plan.pieces):
+                if len(ticket.marks) == PIECES_IN_FLIGHT:
+                    self._harvest(ticket)
+                self._bring(ticket, plan.pieces[i], lanes[i % plan.lanes])
+            if i >= ahead:
+                self._compute(ticket, plan.pieces[i - ahead], lanes[(i - ahead) % plan.lanes])
 
-    def _enqueue_piece(self, ticket: CudaTicket, piece: Piece, lane: Lane) -> None:
+    def _bring(self, ticket: CudaTicket, piece: Piece, lane: Lane) -> None:
         """Where pieces share a stream of copies in, one begins where the one before it has been copied."""
         lanes, take = len(ticket.lanes), self._context.take_event
         # The piece that had this lane before is in flight still, or done and its marks harvested.
@@ -302,9 +312,14 @@ class CudaBackend:
         marks = (before or take(), take(), take(), take())
         if self._poison:
             self._poison_lane(lane, after)
-        prepared = [lane.prepare(launch, self._modules.function(launch)) for launch in piece.launches]
-        lane.run(piece, prepared, ticket.arrays, marks, before=before, after=after)
         ticket.marks.append(marks)
+        lane.bring(piece, ticket.arrays, marks, before=before, after=after)
+
+    def _compute(self, ticket: CudaTicket, piece: Piece, lane: Lane) -> None:
+        """Kernels and copies out of the oldest piece that has only been brought."""
+        prepared = [lane.prepare(launch, self._modules.function(launch)) for launch in piece.launches]
+        lane.compute(piece, prepared, ticket.arrays, ticket.marks[ticket.complete])
+        ticket.complete += 1
 
     def _poison_lane(self, lane: Lane, after: Any | None) -> None:
         if after is not None:
@@ -319,8 +334,9 @@ class CudaBackend:
     def _settle_locked(self, ticket: CudaTicket) -> None:
         """Waits for the batch, reads its times, gives back what it held. Its error is kept for finish()."""
         try:
-            while ticket.marks:
+            while ticket.complete:
                 self._harvest(ticket)
+            # A batch that failed on the way holds pieces in part: their copies end with the streams.
             for lane in ticket.lanes:
                 lane.wait()
             for lane in ticket.lanes:
@@ -332,12 +348,13 @@ class CudaBackend:
         with self._state:
             self._in_flight.remove(ticket)
             self._in_use -= ticket.nbytes
-        ticket.lanes, ticket.marks, ticket.arrays, ticket.began = [], [], {}, None
+        ticket.lanes, ticket.marks, ticket.complete, ticket.arrays, ticket.began = [], [], 0, {}, None
         ticket.settled = True
 
     def _harvest(self, ticket: CudaTicket) -> None:
-        """Waits for the ticket's oldest piece and adds its times."""
+        """Waits for the ticket's oldest piece, which is enqueued in whole, and adds its times."""
         begin, copied, computed, end = marks = ticket.marks.pop(0)
+        ticket.complete -= 1
         call = self._context.call
         call("cuEventSynchronize", end)
         ticket.h2d_ms += call("cuEventElapsedTime", begin, copied)

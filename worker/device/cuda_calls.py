@@ -84,14 +84,20 @@ class CudaCalls:
                 Status.NO_DEVICE, f"the CUDA bindings are not installed: {error}", hint=REMEDY
             ) from error
         self.broken = ""
+        # A batch makes hundreds of calls: names are looked up once, and enumerations compared by identity first.
+        self._functions: dict[str, Any] = {}
+        self._success = self.api.CUresult.CUDA_SUCCESS
         self("cuInit", 0)
 
     def __call__(self, name: str, *arguments: Any) -> Any:
         """The function's result (None if it has none). Raises CudaError."""
         if self.broken:
             raise ServiceError(Status.DEVICE_FAULT, f"the device's context is lost: {self.broken}")
-        status, *values = getattr(self.api, name)(*arguments)
-        if int(status) != 0:
+        function = self._functions.get(name)
+        if function is None:
+            function = self._functions[name] = getattr(self.api, name)
+        status, *values = function(*arguments)
+        if status is not self._success and int(status) != 0:
             raise self._error(name, int(status), status)
         return values[0] if values else None
 

@@ -82,18 +82,11 @@ class Lane:
         for stream in {int(stream): stream for stream in (self.into, self.stream, self.out)}.values():
             self.context.call("cuStreamSynchronize", stream)
 
-    def run(
-        self,
-        piece: Piece,
-        prepared: Sequence[Prepared],
-        arrays: Mapping[str, HostArray],
-        marks: Marks,
-        *,
-        before: Any | None,
-        after: Any | None,
+    def bring(
+        self, piece: Piece, arrays: Mapping[str, HostArray], marks: Marks, *, before: Any | None, after: Any | None
     ) -> None:
-        """Enqueues a piece and records its marks. before: a mark that stands on the stream of the copies in already and
-        may be the piece's first. after: the end mark of the piece that had these buffers before."""
+        """Enqueues a piece's copies in and records its first two marks. before: a mark that stands on their stream already
+        and may be the piece's first. after: the end mark of the piece that had these buffers before."""
         call = self.context.call
         if after is not None and self.out is not self.into:
             call("cuStreamWaitEvent", self.into, after, 0)
@@ -101,10 +94,18 @@ class Lane:
             call("cuEventRecord", marks[0], self.into)
         for copy in piece.copies_in:
             self.copy_in(copy, arrays)
-        self._hand_over(marks[1], self.into, self.stream)
+        call("cuEventRecord", marks[1], self.into)
+
+    def compute(
+        self, piece: Piece, prepared: Sequence[Prepared], arrays: Mapping[str, HostArray], marks: Marks
+    ) -> None:
+        """Enqueues the kernels of a piece that `bring` has brought, its copies out, and its other marks."""
+        call = self.context.call
+        self._follow(marks[1], self.into, self.stream)
         for launch in prepared:
             launch.enqueue(self.context, self.stream)
-        self._hand_over(marks[2], self.stream, self.out)
+        call("cuEventRecord", marks[2], self.stream)
+        self._follow(marks[2], self.stream, self.out)
         for copy in piece.copies_out:
             self.copy_out(copy, arrays)
         call("cuEventRecord", marks[3], self.out)
@@ -130,9 +131,8 @@ class Lane:
                 words = -(-buffer.nbytes // 4)
                 self.context.call("cuMemsetD32Async", self.addresses[buffer.name], POISON_WORD, words, self.into)
 
-    def _hand_over(self, mark: Any, done: Any, following: Any) -> None:
-        """Records the mark behind what is enqueued on one stream, and makes the following one wait for it."""
-        self.context.call("cuEventRecord", mark, done)
+    def _follow(self, mark: Any, done: Any, following: Any) -> None:
+        """Makes a stream wait for a mark on another one."""
         if following is not done:
             self.context.call("cuStreamWaitEvent", following, mark, 0)
 
