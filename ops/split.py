@@ -11,10 +11,11 @@ from limbd.ops.status import ServiceError, Status
 # takes up the slack where the three take equally long.
 LANES = 4
 
-# Each piece costs about 20 us of calls and of gaps between copies; at about 55 GB/s this is 90 to 100 us of copying. Cutting
-# the first or the last piece smaller was tried on an H200, and so were more lanes: neither was faster (those samples were
-# not kept; the shipped form's are in plans/results/2026-11-30-worker.jsonl).
-PIECE_BYTES = 8 << 20
+# What a batch takes above its copies is the first piece's way in and its kernels, and the gaps between copies out, which
+# are some microseconds a piece. Of 4, 5, 5.5, 6.5, 8 and 12 MiB this was the best or next to it for three ops on an H200
+# (for mod-inv it makes pieces of one whole wave); smaller first and last pieces, 8 lanes, or bringing two pieces ahead of
+# the kernels changed nothing. The shipped form's times are in plans/results (worker), the trials' were not kept.
+PIECE_BYTES = 13 << 19
 
 # Pieces start at multiples of this, so that every piece but the last fills whole blocks.
 PIECE_ALIGN = 1024

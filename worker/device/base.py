@@ -24,9 +24,9 @@ class BackendInfo:
 class Outcome:
     """What a batch took, in milliseconds of the device's own clock; launches counts kernels.
 
-    With several pieces kernel_ms, h2d_ms and d2h_ms are the sums over the pieces (they overlap each other; a copy in that waits for
-    memory to be free counts as such); span_ms is from
-    the first one's beginning to the last one's end.
+    kernel_ms is the sum over the kernels. h2d_ms and d2h_ms are from the beginning of the first copy in that direction to
+    the end of the last; with several pieces they overlap each other and the kernels, and have waits in them. span_ms is
+    from the first copy in's beginning to the last copy out's end.
     """
 
     kernel_ms: float = 0.0

@@ -38,18 +38,15 @@ DEFAULT_SHARE = (9, 10)
 # It is above the lanes of any plan: a lane's piece is harvested only when the lane has had another.
 PIECES_IN_FLIGHT = 64
 
-# Pieces whose copies in are enqueued before the kernels of the piece ahead of them, so that the link, which is what most
-# batches wait for, never waits for the host.
-BROUGHT_AHEAD = 2
-
 POISON_VARIABLE = "LIMBD_POISON"
 
 
 @dataclass(eq=False)
 class CudaTicket:
     """A batch in flight. lock: held by whoever enqueues or settles it. arrays: the host memory that its copies use.
-    marks: of the pieces that are enqueued in whole or in part, oldest first; complete: how many of them are in whole.
-    began: the event at its beginning."""
+    marks: of the pieces that are enqueued, oldest first; complete: how many of them are in whole.
+    began, brought, returning, ended: before the first copy in and after the last, before the first copy out and after the
+    last."""
 
     nbytes: int = 0
     lanes: list[Lane] = field(default_factory=list)
@@ -57,6 +54,9 @@ class CudaTicket:
     complete: int = 0
     arrays: dict[str, HostArray] = field(default_factory=dict)
     began: Any = None
+    brought: Any = None
+    returning: Any = None
+    ended: Any = None
     kernel_ms: float = 0.0
     h2d_ms: float = 0.0
     d2h_ms: float = 0.0
@@ -294,32 +294,47 @@ class CudaBackend:
     # --- a batch ---
 
     def _enqueue(self, ticket: CudaTicket, plan: LaunchPlan) -> None:
-        lanes, ahead = ticket.lanes, min(BROUGHT_AHEAD, plan.lanes - 1)
-        for i in range(len(plan.pieces) + ahead):
-            if i < len(plan.pieces):
-                if len(ticket.marks) == PIECES_IN_FLIGHT:
-                    self._harvest(ticket)
-                self._bring(ticket, plan.pieces[i], lanes[i % plan.lanes])
-            if i >= ahead:
-                self._compute(ticket, plan.pieces[i - ahead], lanes[(i - ahead) % plan.lanes])
+        first = ticket.lanes[0]
+        ticket.began = self._mark(first.into)
+        for i, piece in enumerate(plan.pieces):
+            if len(ticket.marks) == PIECES_IN_FLIGHT:
+                self._harvest(ticket)
+            lane = ticket.lanes[i % plan.lanes]
+            self._bring(ticket, piece, lane)
+            if i == len(plan.pieces) - 1:
+                ticket.brought = self._mark(first.into) if first.apart else ticket.marks[-1].copied
+            self._compute(ticket, piece, lane)
+        ticket.ended = self._mark(first.out)
+
+    def _mark(self, stream: Any) -> Any:
+        event = self._context.time_events.take()
+        self._context.call("cuEventRecord", event, stream)
+        return event
 
     def _bring(self, ticket: CudaTicket, piece: Piece, lane: Lane) -> None:
-        """Where pieces share a stream of copies in, one begins where the one before it has been copied."""
-        lanes, take = len(ticket.lanes), self._context.take_event
+        lanes = len(ticket.lanes)
         # The piece that had this lane before is in flight still, or done and its marks harvested.
-        after = ticket.marks[-lanes][-1] if len(ticket.marks) >= lanes else None
-        before = ticket.marks[-1][1] if ticket.marks and lanes > 1 and not self._poison else None
-        marks = (before or take(), take(), take(), take())
+        after = ticket.marks[-lanes].done if len(ticket.marks) >= lanes else None
         if self._poison:
             self._poison_lane(lane, after)
+        marks = self._take_marks(apart=lane.apart)
         ticket.marks.append(marks)
-        lane.bring(piece, ticket.arrays, marks, before=before, after=after)
+        lane.bring(piece, ticket.arrays, marks, after)
+
+    def _take_marks(self, *, apart: bool) -> Marks:
+        time, order = self._context.time_events.take, self._context.order_events.take
+        if apart:
+            return Marks(order(), time(), time(), order())
+        copied = time()
+        return Marks(copied, copied, time(), None)
 
     def _compute(self, ticket: CudaTicket, piece: Piece, lane: Lane) -> None:
-        """Kernels and copies out of the oldest piece that has only been brought."""
+        """Kernels and copies out of the piece that has been brought last."""
+        marks = ticket.marks[-1]
         prepared = [lane.prepare(launch, self._modules.function(launch)) for launch in piece.launches]
-        lane.compute(piece, prepared, ticket.arrays, ticket.marks[ticket.complete])
+        lane.compute(piece, prepared, ticket.arrays, marks)
         ticket.complete += 1
+        ticket.returning = ticket.returning or marks.computed
 
     def _poison_lane(self, lane: Lane, after: Any | None) -> None:
         if after is not None:
@@ -339,32 +354,40 @@ class CudaBackend:
             # A batch that failed on the way holds pieces in part: their copies end with the streams.
             for lane in ticket.lanes:
                 lane.wait()
+            self._read_times(ticket)
             for lane in ticket.lanes:
                 lane.release()
         except LimbdError as error:
             ticket.error = ticket.error or error
-        if ticket.began is not None:
-            self._context.give_events((ticket.began,))
         with self._state:
             self._in_flight.remove(ticket)
             self._in_use -= ticket.nbytes
-        ticket.lanes, ticket.marks, ticket.complete, ticket.arrays, ticket.began = [], [], 0, {}, None
+        ticket.lanes, ticket.marks, ticket.complete, ticket.arrays = [], [], 0, {}
         ticket.settled = True
 
     def _harvest(self, ticket: CudaTicket) -> None:
-        """Waits for the ticket's oldest piece, which is enqueued in whole, and adds its times."""
-        begin, copied, computed, end = marks = ticket.marks.pop(0)
+        """Waits for the kernels of the ticket's oldest piece, which is enqueued in whole, and adds their time."""
+        marks = ticket.marks.pop(0)
         ticket.complete -= 1
-        call = self._context.call
-        call("cuEventSynchronize", end)
-        ticket.h2d_ms += call("cuEventElapsedTime", begin, copied)
-        ticket.kernel_ms += call("cuEventElapsedTime", copied, computed)
-        ticket.d2h_ms += call("cuEventElapsedTime", computed, end)
-        if ticket.began is None:
-            ticket.began = begin
-        ticket.span_ms = max(ticket.span_ms, call("cuEventElapsedTime", ticket.began, end))
-        kept = (ticket.began, ticket.marks[0][0] if ticket.marks else None)
-        self._context.give_events(mark for mark in marks if not any(mark is other for other in kept))
+        self._context.call("cuEventSynchronize", marks.computed)
+        ticket.kernel_ms += self._context.call("cuEventElapsedTime", marks.started, marks.computed)
+        kept = (ticket.brought, ticket.returning)
+        self._context.time_events.give(
+            event for event in (marks.started, marks.computed) if not any(event is other for other in kept)
+        )
+        if marks.done is not None:
+            self._context.order_events.give((marks.copied, marks.done))
+
+    def _read_times(self, ticket: CudaTicket) -> None:
+        """The times of a batch that has ended. One that failed, or that only measured, has none."""
+        ends = (ticket.began, ticket.brought, ticket.returning, ticket.ended)
+        if ticket.ended is not None:
+            call = self._context.call
+            ticket.h2d_ms = call("cuEventElapsedTime", ticket.began, ticket.brought)
+            ticket.d2h_ms = call("cuEventElapsedTime", ticket.returning, ticket.ended)
+            ticket.span_ms = call("cuEventElapsedTime", ticket.began, ticket.ended)
+        self._context.time_events.give(event for event in ends if event is not None)
+        ticket.began = ticket.brought = ticket.returning = ticket.ended = None
 
 
 def _device(index: int) -> driver.Device:

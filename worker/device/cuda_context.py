@@ -18,8 +18,34 @@ Bytes = npt.NDArray[np.uint8]
 log = logging.getLogger("limbd.device")
 
 
+class Events:
+    """Events of one kind, made when there is no free one. An event may be given back before it has happened: recording it
+    again does not change what waits for the earlier record."""
+
+    def __init__(self, call: CudaCalls, flags: int) -> None:
+        self._call = call
+        self._flags = flags
+        self._lock = threading.Lock()
+        self._free: list[Any] = []
+
+    def take(self) -> Any:
+        with self._lock:
+            if self._free:
+                return self._free.pop()
+        return self._call("cuEventCreate", self._flags)
+
+    def give(self, events: Iterable[Any]) -> None:
+        with self._lock:
+            self._free.extend(events)
+
+    def close(self) -> None:
+        for event in self._free:
+            self._call("cuEventDestroy", event)
+
+
 class CudaContext:
-    """The device's primary context. call: the checked driver call; use it only in threads that bind() has seen."""
+    """The device's primary context. call: the checked driver call; use it only in threads that bind() has seen.
+    time_events record the device's clock, order_events only let streams wait for each other."""
 
     def __init__(self, index: int, budget: int) -> None:
         """budget: bytes that the pool keeps between batches. Raises ServiceError if the device cannot be used."""
@@ -29,7 +55,8 @@ class CudaContext:
         self._bound = threading.local()
         self._lock = threading.Lock()
         self._streams: list[Any] = []
-        self._events: list[Any] = []
+        self.time_events = Events(self.call, int(self.call.api.CUevent_flags.CU_EVENT_DEFAULT))
+        self.order_events = Events(self.call, int(self.call.api.CUevent_flags.CU_EVENT_DISABLE_TIMING))
         self._registered: list[Bytes] = []
         self.bind()
         self._pool = self._create_pool(index, budget)
@@ -44,7 +71,7 @@ class CudaContext:
             self.call("cuCtxSetCurrent", self._context)
             self._bound.done = True
 
-    # --- streams and events ---
+    # --- streams ---
 
     def take_stream(self) -> Any:
         with self._lock:
@@ -55,17 +82,6 @@ class CudaContext:
     def give_stream(self, stream: Any) -> None:
         with self._lock:
             self._streams.append(stream)
-
-    def take_event(self) -> Any:
-        """An event that records the device's clock."""
-        with self._lock:
-            if self._events:
-                return self._events.pop()
-        return self.call("cuEventCreate", int(self.call.api.CUevent_flags.CU_EVENT_DEFAULT))
-
-    def give_events(self, events: Iterable[Any]) -> None:
-        with self._lock:
-            self._events.extend(events)
 
     # --- memory ---
 
@@ -131,8 +147,8 @@ class CudaContext:
         for stream in self._streams:
             self.call("cuStreamSynchronize", stream)
             self.call("cuStreamDestroy", stream)
-        for event in self._events:
-            self.call("cuEventDestroy", event)
+        self.time_events.close()
+        self.order_events.close()
         for view in self._registered:
             self.call("cuMemHostUnregister", view.__array_interface__["data"][0])
         self.call("cuMemPoolDestroy", self._pool)

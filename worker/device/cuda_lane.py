@@ -44,18 +44,27 @@ class HostArray(NamedTuple):
     nbytes: int
 
 
-# Events around a piece: before the copies in, after them, after the kernels, after the copies out.
-Marks = tuple[Any, Any, Any, Any]
+class Marks(NamedTuple):
+    """Events of a piece: after its copies in, before and after its kernels, after its copies out.
+
+    Two keep time, those on the stream of the kernels. On a stream of copies an event that keeps time holds up the next
+    copy, so that the others only order. Where there is one stream, `copied` and `started` are one event, and
+    `done` is none.
+    """
+
+    copied: Any
+    started: Any
+    computed: Any
+    done: Any
 
 
 @dataclass(frozen=True)
 class Lane:
     """One set of a plan's buffers, and the streams that work on it.
 
-    The lanes of a plan share the streams of the copies, one a direction: copies on streams of their own would run at the
-    same time, each at a fraction of the link's rate, and all of them would end late. stream: of the kernels. owned,
-    blocks: streams and allocations that this lane gives back. addresses: where the buffers are. A plan of one lane has
-    one stream for everything.
+    The lanes of a plan share three streams: copies in, kernels, copies out. Copies on streams of their own would run at the
+    same time, each at a fraction of the link's rate, and all of them would end late; kernels on two streams or more were
+    slower in trials on an H200. A plan of one lane has one stream for everything. owned, blocks: streams and allocations that this lane gives back. addresses: where the buffers are.
     """
 
     context: CudaContext
@@ -82,33 +91,36 @@ class Lane:
         for stream in {int(stream): stream for stream in (self.into, self.stream, self.out)}.values():
             self.context.call("cuStreamSynchronize", stream)
 
-    def bring(
-        self, piece: Piece, arrays: Mapping[str, HostArray], marks: Marks, *, before: Any | None, after: Any | None
-    ) -> None:
-        """Enqueues a piece's copies in and records its first two marks. before: a mark that stands on their stream already
-        and may be the piece's first. after: the end mark of the piece that had these buffers before."""
-        call = self.context.call
-        if after is not None and self.out is not self.into:
-            call("cuStreamWaitEvent", self.into, after, 0)
-        if marks[0] is not before:
-            call("cuEventRecord", marks[0], self.into)
+    @property
+    def apart(self) -> bool:
+        """Whether copies have streams of their own."""
+        return self.into is not self.stream
+
+    def bring(self, piece: Piece, arrays: Mapping[str, HostArray], marks: Marks, after: Any | None) -> None:
+        """Enqueues a piece's copies in. after: the last mark of the piece that had these buffers before."""
+        if after is not None and self.apart:
+            self.context.call("cuStreamWaitEvent", self.into, after, 0)
         for copy in piece.copies_in:
             self.copy_in(copy, arrays)
-        call("cuEventRecord", marks[1], self.into)
+        self.context.call("cuEventRecord", marks.copied, self.into)
 
     def compute(
         self, piece: Piece, prepared: Sequence[Prepared], arrays: Mapping[str, HostArray], marks: Marks
     ) -> None:
-        """Enqueues the kernels of a piece that `bring` has brought, its copies out, and its other marks."""
+        """Enqueues the kernels and the copies out of a piece that `bring` has brought."""
         call = self.context.call
-        self._follow(marks[1], self.into, self.stream)
+        if self.apart:
+            call("cuStreamWaitEvent", self.stream, marks.copied, 0)
+            call("cuEventRecord", marks.started, self.stream)
         for launch in prepared:
             launch.enqueue(self.context, self.stream)
-        call("cuEventRecord", marks[2], self.stream)
-        self._follow(marks[2], self.stream, self.out)
+        call("cuEventRecord", marks.computed, self.stream)
+        if self.apart:
+            call("cuStreamWaitEvent", self.out, marks.computed, 0)
         for copy in piece.copies_out:
             self.copy_out(copy, arrays)
-        call("cuEventRecord", marks[3], self.out)
+        if self.apart:
+            call("cuEventRecord", marks.done, self.out)
 
     def copy_in(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> None:
         host = self._host_address(copy, arrays)
@@ -131,11 +143,6 @@ class Lane:
                 words = -(-buffer.nbytes // 4)
                 self.context.call("cuMemsetD32Async", self.addresses[buffer.name], POISON_WORD, words, self.into)
 
-    def _follow(self, mark: Any, done: Any, following: Any) -> None:
-        """Makes a stream wait for a mark on another one."""
-        if following is not done:
-            self.context.call("cuStreamWaitEvent", following, mark, 0)
-
     def _host_address(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> int:
         """Raises ServiceError(INTERNAL) if the plan reaches beyond an array or a buffer."""
         array = arrays[copy.array]
@@ -152,30 +159,30 @@ def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> l
     it ends. Raises CudaError with code OUT_OF_MEMORY; nothing is held then.
     """
     offsets, size = layout(plan.buffers)
-    streams = [context.take_stream() for _ in range(plan.lanes + (2 if plan.lanes > 1 else 0))]
-    into, out = streams[-2:] if plan.lanes > 1 else (streams[0], streams[0])
+    streams = [context.take_stream() for _ in range(3 if plan.lanes > 1 else 1)]
+    stream, into, out = streams if plan.lanes > 1 else streams * 3
     blocks: list[int] = []
     try:
         if separate:
-            blocks = _allocate_each(context, plan, streams[0])
+            blocks = _allocate_each(context, plan, stream)
             starts = dict(zip(((i, b.name) for i in range(plan.lanes) for b in plan.buffers), blocks, strict=True))
         else:
-            blocks.append(context.allocate(size * plan.lanes, streams[0]))
+            blocks.append(context.allocate(size * plan.lanes, stream))
             starts = {(i, name): blocks[0] + i * size + at for i in range(plan.lanes) for name, at in offsets.items()}
         # Everything in a plan begins with a copy in, or waits for one.
-        _order_after(context, streams[0], into)
+        _order_after(context, stream, into)
     except BaseException:
         for block in blocks:
-            context.free(block, streams[0])
-        for stream in streams:
-            context.give_stream(stream)
+            context.free(block, stream)
+        for each in streams:
+            context.give_stream(each)
         raise
     buffers = {b.name: b for b in plan.buffers}
     first = {"owned": tuple(streams), "blocks": tuple(blocks)}
     return [
         Lane(
             context=context,
-            stream=streams[i],
+            stream=stream,
             into=into,
             out=out,
             buffers=buffers,
@@ -203,10 +210,10 @@ def _allocate_each(context: CudaContext, plan: LaunchPlan, stream: Any) -> list[
 def _order_after(context: CudaContext, first: Any, following: Any) -> None:
     """Makes a stream wait for what another has enqueued: memory is usable in the order of its stream."""
     if following is not first:
-        event = context.take_event()
+        event = context.order_events.take()
         context.call("cuEventRecord", event, first)
         context.call("cuStreamWaitEvent", following, event, 0)
-        context.give_events((event,))
+        context.order_events.give((event,))
 
 
 def layout(buffers: Sequence[Buffer]) -> tuple[dict[str, int], int]:

@@ -59,7 +59,7 @@ class CudaMeasurement:
         for lane in self._lanes:
             lane.poison()
         self._hold: Any = modules.loose_function(*HOLD)
-        self._begin, self._finish = context.take_event(), context.take_event()
+        self._begin, self._finish = context.time_events.take(), context.time_events.take()
         self._round = 0
         self._reached: tuple[int, ...] = ()
         self.held = True
@@ -73,7 +73,7 @@ class CudaMeasurement:
         try:
             if not self._context.lost:
                 self._lanes[0].wait()
-                self._context.give_events((self._begin, self._finish))
+                self._context.time_events.give((self._begin, self._finish))
         finally:
             self._end()
 
