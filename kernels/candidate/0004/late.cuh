@@ -94,7 +94,8 @@ __device__ __forceinline__ int32_t divide(int64_t part, uint32_t lowest, const W
 
 // low: of before the batch, but for f0 and g0, which have no part in it.
 template <class Table>
-__device__ __forceinline__ WarpLimbs update(const WarpLimbs& a, const LowLimbs& low, const Transition& t, const WarpLane& lane) {
+__device__ __forceinline__ WarpLimbs update(
+    const WarpLimbs& a, const LowLimbs& low, const Transition& t, const WarpLane& lane) {
     const int64_t first = multiply_add(multiply_add(0, t.u, a.first), t.v, a.second);
     const int64_t second = multiply_add(multiply_add(0, t.q, a.first), t.r, a.second);
     const uint32_t lowest_first = static_cast<uint32_t>(t.u) * low.d0 + static_cast<uint32_t>(t.v) * low.e0;
@@ -112,14 +113,17 @@ __device__ __forceinline__ bool may_have_ended(const LowLimbs& low) {
 
 // The contract of safegcd::warp_inverse.
 template <class Table>
-__device__ __forceinline__ bool warp_inverse(uint32_t* words, const uint32_t* modulus, uint32_t negated_inverse, const void* table) {
+__device__ __forceinline__ bool warp_inverse(
+    uint32_t* words, const uint32_t* modulus, uint32_t negated_inverse, const void* table) {
     static_assert(Table::NORMALISE_EVERY % TURN == 0, "limbs are carried between turns");
     VERIFY(modulus[0] * negated_inverse + 1 == 0);
     const int32_t index = static_cast<int32_t>(threadIdx.x % 32);
     const bool of_f = index < 16;
-    WarpLane lane = {index % WARP_LIMBS, safegcd::limb_of<Table>(modulus, index % WARP_LIMBS), negated_inverse << (32 - Table::BATCH)};
+    WarpLane lane = {index % WARP_LIMBS, safegcd::limb_of<Table>(modulus, index % WARP_LIMBS),
+                     negated_inverse << (32 - Table::BATCH)};
     WarpLimbs a = {of_f ? lane.modulus : 0, of_f ? safegcd::limb_of<Table>(words, lane.limb) : lane.limb == 1 ? 1 : 0};
-    LowLimbs low = {{static_cast<int32_t>(modulus[0]) & Table::MASK, static_cast<int32_t>(words[0]) & Table::MASK, 0, 0}, 0, 0};
+    const int32_t f0 = static_cast<int32_t>(modulus[0]) & Table::MASK, g0 = static_cast<int32_t>(words[0]) & Table::MASK;
+    LowLimbs low = {{f0, g0, 0, 0}, 0, 0};
     lane.modulus = of_f ? 0 : lane.modulus;
     __syncwarp(ALL_LANES);  // every lane has read the words; lanes 0..7 write over them at the end
     fetch_low(low, a);
