@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from limbd.harness import machine
+from limbd.harness.inputs import STRUCTURED, UNIFORM
 from limbd.harness.report import Record, summary
 from limbd.kernels.source import Sources
 from limbd.ops import by_name
@@ -27,6 +28,7 @@ from limbd.ops.base import Call, LaunchPlan, Limbs, Request, Traits, Unit
 from limbd.ops.constants import limbs_of_modulus
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
+from limbd.ops.params.layout import from_ints
 from limbd.ops.tuning import batch_tuning, tuning
 from limbd.worker.device.measurement import Measurable, take_samples
 
@@ -57,18 +59,21 @@ class WrongResult(AssertionError):
 
 @dataclass(frozen=True)
 class Case:
-    """One row of a benchmark. modulus: a field's name, or a hexadecimal integer. back_to_back: rounds in a sample."""
+    """One row of a benchmark. modulus: a field's name, or a hexadecimal integer. back_to_back: rounds in a sample.
+    inputs: what its operands are drawn from, a name of limbd.harness.inputs."""
 
     op: str
     modulus: str
     n: int
     samples: int = SAMPLES
     back_to_back: int = 1
+    inputs: str = UNIFORM
 
     @property
     def name(self) -> str:
         rounds = f" x{self.back_to_back}" if self.back_to_back > 1 else ""
-        return f"{self.op} {self.modulus} n={self.n}{rounds}"
+        drawn = f" {self.inputs}" if self.inputs != UNIFORM else ""
+        return f"{self.op} {self.modulus} n={self.n}{rounds}{drawn}"
 
     @property
     def field(self) -> Field | None:
@@ -171,6 +176,7 @@ def case_record(case: Case) -> Record:
         "n": case.n,
         "metric": "kernel_ms",
         "back_to_back": case.back_to_back,
+        "inputs": case.inputs,
     }
 
 
@@ -259,7 +265,8 @@ def rotation(case: Case) -> int:
 
 
 def request_of(case: Case, seed: int) -> Request:
-    """A request whose operands are uniform below the modulus (exponents: uniform integers of full width)."""
+    """A request whose operands are uniform below the modulus, or drawn from the case's structured inputs (exponents:
+    uniform integers of full width)."""
     return batch_of(case, seed)[0]
 
 
@@ -272,9 +279,13 @@ def batch_of(case: Case, seed: int) -> tuple[Request, Limbs]:
     request = op.decode(call, payload.data.cast("B"))
     generator = np.random.Generator(np.random.Philox(seed))
     for name, array in request.arrays.items():
-        array[:] = generator.integers(0, 1 << 32, size=array.shape, dtype=np.uint32)
-        if name != "e":
-            _below(array, case.value, generator)
+        if name != "e" and case.inputs != UNIFORM:
+            values = from_ints(STRUCTURED[case.inputs](case.value), array.shape[1])
+            array[:] = values[generator.integers(0, len(values), size=len(array))]
+        else:
+            array[:] = generator.integers(0, 1 << 32, size=array.shape, dtype=np.uint32)
+            if name != "e":
+                _below(array, case.value, generator)
     return request, payload
 
 

@@ -230,7 +230,7 @@ class CandidateWrong(AssertionError):
 
 def measure_pair(plan: Plan, case: PlanCase, backend: Measurable, incumbent: Candidate, candidate: Candidate) -> Record:
     """Samples of both sides in turn: A B A B. Raises CandidateWrong, and WrongResult where the incumbent is wrong."""
-    asked = bench.Case(plan.op, case.modulus, case.n, case.samples, case.back_to_back)
+    asked = bench.Case(plan.op, case.modulus, case.n, case.samples, case.back_to_back, case.inputs)
     requests = [bench.request_of(asked, seed) for seed in range(bench.rotation(asked))]
     traits = dataclasses.replace(backend.traits(), whole=True)
     plans = [side.plan(requests[0], traits, dict(case.options)) for side in (incumbent, candidate)]

@@ -71,7 +71,7 @@ def unit(product: Product, words: int, row: BatchRow) -> Unit:
         ("RESIDENT", resident(product, words, row)),
         ("STEPS", steps),
     )
-    return Unit(NAME, (Struct(f"{NAME}_args", (*arrays, *own[product])),), constants, _table(steps))
+    return Unit(NAME, (Struct(f"{NAME}_args", (*arrays, *own[product])),), constants, warp_table(steps))
 
 
 def lookup_steps(product: Product, words: int, row: BatchRow) -> int:
@@ -88,7 +88,7 @@ def resident(product: Product, words: int, row: BatchRow) -> int:
 
 
 @cache
-def _table(steps: int) -> str:
+def warp_table(steps: int) -> str:
     """The unit's WARP_TABLE: entries of 8 bytes, as field/warp_inverse.cuh looks them up."""
     data = table_bytes(steps, 2 * TABLE_WORD) if steps else bytes(4 * TABLE_WORD)
     words = (int.from_bytes(data[at : at + TABLE_WORD], "little") for at in range(0, len(data), TABLE_WORD))

@@ -14,9 +14,11 @@ from rich.console import Console
 
 from limbd.harness import bench, bench_compare, bench_view, figures, report
 from limbd.harness.demo import PLAIN_WIDTH
+from limbd.harness.inputs import powers_of_two
 from limbd.harness.textio import InputError
 from limbd.ops import OPS
 from limbd.ops.base import Request
+from limbd.ops.params.layout import to_ints
 from limbd.worker.device.measurement import take_samples
 from limbd.worker.device.reference import ReferenceBackend
 
@@ -82,6 +84,18 @@ def test_inputs_are_below_the_modulus_and_differ_between_sets() -> None:
         values = [int.from_bytes(row.tobytes(), "little") for row in one.arrays["a"]]
         assert max(values) < case.value
         assert case.value < 100 or not (one.arrays["a"] == other.arrays["a"]).all()
+
+
+def test_structured_inputs_are_drawn_and_differ_between_sets() -> None:
+    for modulus in ("secp256k1_fp", "bls12_381_fp", "1"):
+        case = bench.Case("mod-inv", modulus, 300, inputs="powers-of-two")
+        drawn = [to_ints(bench.request_of(case, seed).arrays["x"]) for seed in (0, 1)]
+        assert {*drawn[0], *drawn[1]} <= set(powers_of_two(case.value))
+        assert modulus == "1" or (drawn[0] != drawn[1] and len(set(drawn[0])) > 150)
+    assert case.name == "mod-inv 1 n=300 powers-of-two"
+    assert bench.case_record(case)["inputs"] == "powers-of-two"
+    exponents = bench.request_of(bench.Case("mod-exp", "secp256k1_fp", 50, inputs="ones"), 0)
+    assert len(set(to_ints(exponents.arrays["e"]))) == 50 and len(set(to_ints(exponents.arrays["a"]))) == 2
 
 
 def test_large_batches_are_checked_at_both_ends_and_in_between() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from limbd.harness import sass
-from limbd.harness.candidates import plan_0001
+from limbd.harness.candidates import plan_0001, plan_0004
 
 # Line by line: opcode and operands; the second word of each has its stall count in bits 41 to 44.
 LINES = (
@@ -53,3 +53,8 @@ def test_moves_on_the_multiplier_are_no_products() -> None:
 def test_plan_0001_names_its_units() -> None:
     units = plan_0001.sass_units()
     assert len(set(units.values())) == len(plan_0001.WAYS) * len(plan_0001.UNROLLS)
+
+
+def test_plan_0004_names_its_units() -> None:
+    units = plan_0004.sass_units()
+    assert len(set(units.values())) == len(units) and units.keys() == plan_0004.CANDIDATES.keys()
