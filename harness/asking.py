@@ -110,8 +110,8 @@ def decode(path: Path | None, width: int, out: TextIO, *, decimal: bool = False)
 
 
 def _decode_stream(stream: BinaryIO, source: str, width: int, out: TextIO, decimal: bool) -> bool:
-    if width % 4 or not width:
-        raise InputError(f"a result of {width} bytes: results are made of 4-byte limbs")
+    if width % 4 or not 0 < width <= _PART_BYTES:
+        raise InputError(f"a result of {width} bytes: results are made of 4-byte limbs, at most {_PART_BYTES} bytes")
     good = True
     for status, count in _headers(stream, source):
         name = Status(status).name if status in set(Status) else f"unknown status {status}"

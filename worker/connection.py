@@ -92,6 +92,7 @@ class Connection:
         self._transport: Transport | None = None
         self.truncated = False
         self.refused = False
+        self.failed = False
         service.enter(self)
 
     def attach(self, transport: Transport) -> None:
@@ -136,8 +137,11 @@ class Connection:
             self._say(f"limbd: error: the input{self._whose} ended inside a frame")
         self._act(self._session.ended())
 
-    def lost(self) -> None:
-        """The peer is gone: nobody reads answers any more."""
+    def lost(self, why: str = "") -> None:
+        """The peer is gone: nobody reads answers any more. why: what has failed, where it did not leave by itself."""
+        if why:
+            self.failed = True
+            self._say(f"limbd: error: {why}{self._whose}")
         self._act(self._session.lost())
 
     def sent(self, seq: int) -> None:
