@@ -23,7 +23,7 @@ from limbd.harness import machine
 from limbd.harness.report import Record, summary
 from limbd.kernels.source import Sources
 from limbd.ops import by_name
-from limbd.ops.base import Call, LaunchPlan, Limbs, Request, Traits, Unit
+from limbd.ops.base import LIMB_BYTES, Call, LaunchPlan, Limbs, Request, Traits, Unit
 from limbd.ops.constants import limbs_of_modulus
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
@@ -205,7 +205,7 @@ def tuning_record(request: Request, traits: Traits) -> Record | None:
     """The row of ops/tuning.py that the plan was made with; None for ops without one."""
     op = request.op.name
     if op == "mod-inv-batch":
-        row = batch_tuning(traits.kind, traits.arch).row(request.n)
+        row = batch_tuning(traits.kind, traits.arch, request.element_bytes // LIMB_BYTES).row(request.n)
         if row is not None:
             return dataclasses.asdict(row)
         op = "mod-inv"
