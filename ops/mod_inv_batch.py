@@ -141,6 +141,12 @@ def _batch_launch(plan: LaunchPlan) -> Launch | None:
     return next((launch for launch in launches if launch.kernel.name == NAME), None)
 
 
+def block_elements(plan: LaunchPlan) -> int | None:
+    """Elements that share an inversion in the first piece; None where none do."""
+    launch = _batch_launch(plan)
+    return None if launch is None else launch.block * launch.values["elements"]
+
+
 def _proof_share(launch: Launch) -> int:
     """No more than the launch's, whose shared memory is for so many."""
     return min(PROOF_SHARE, launch.values["elements"])
