@@ -101,7 +101,7 @@ class ModInvBatch(ModularOp):
     """Small batches go to mod-inv's kernel, others to the batch kernel by the tuning row for their n."""
 
     def launch(self, request: Request, n: int, traits: Traits) -> Launch:
-        row = batch_tuning(traits.kind, traits.arch).row(n)
+        row = batch_tuning(traits.kind, traits.arch, request.element_bytes // LIMB_BYTES).row(n)
         return MOD_INV.launch(request, n, traits) if row is None else launch_with(row, request, n, traits)
 
     def proof_elements(self, plan: LaunchPlan) -> int:
@@ -119,9 +119,12 @@ class ModInvBatch(ModularOp):
 
     def units(self, traits: Traits) -> tuple[Unit, ...]:
         """mod-inv's, and every product with every row; fields above 256 bits are odd, and not of fold's form."""
-        rows = batch_tuning(traits.kind, traits.arch).rows
         shapes = [(product, PLAIN_LIMBS) for product in Product] + [(Product.MONTGOMERY, words) for words in _wide()]
-        batched = (unit(product, words, row) for product, words in shapes for row in rows)
+        batched = (
+            unit(product, words, row)
+            for product, words in shapes
+            for row in batch_tuning(traits.kind, traits.arch, words).rows
+        )
         return tuple(dict.fromkeys((*MOD_INV.units(traits), *batched)))
 
     def reference(self, request: Request, result: memoryview) -> None:
@@ -136,6 +139,12 @@ def _batch_launch(plan: LaunchPlan) -> Launch | None:
     """The first launch of the batch kernel; None where every element is inverted by itself."""
     launches = (launch for piece in plan.pieces for launch in piece.launches)
     return next((launch for launch in launches if launch.kernel.name == NAME), None)
+
+
+def block_elements(plan: LaunchPlan) -> int | None:
+    """Elements that share an inversion in the first piece; None where none do."""
+    launch = _batch_launch(plan)
+    return None if launch is None else launch.block * launch.values["elements"]
 
 
 def _proof_share(launch: Launch) -> int:

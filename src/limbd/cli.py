@@ -88,7 +88,15 @@ def _run_serve(options: argparse.Namespace) -> int:
 
 
 def _configure_call(parser: argparse.ArgumentParser) -> None:
+    from limbd.ops.tuning import NEVER_BATCHED
+
     args.add_question(parser)
+    parser.add_argument(
+        "--exact-op",
+        action="store_true",
+        help=f"mod-inv whatever n: without this, more than {NEVER_BATCHED} elements are asked for as mod-inv-batch, "
+        "where the worker knows it (the same answers, sooner)",
+    )
     parser.add_argument("--replay", type=Path, metavar="FILE", help="send a frame as --keep-failed or `frame` wrote it")
     parser.add_argument("--out", metavar="FILE", help="write .bin, .npy or text instead of printing")
     parser.add_argument("--decimal", action="store_true", help="print decimal instead of hexadecimal")
@@ -106,7 +114,7 @@ def _run_call(options: argparse.Namespace) -> int:
     else:
         operands = textio.as_operands(args.specs_of(options))
         with args.client_of(options) as client:
-            values = asking.call(client, options.op, operands, options.modulus)
+            values = asking.call(client, options.op, operands, options.modulus, exact=options.exact_op)
     textio.write_numbers(values, options.out, sys.stdout, decimal=options.decimal)
     return OK
 
