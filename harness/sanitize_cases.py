@@ -34,6 +34,7 @@ MODULI = (
     1,
     6,
     SECP256K1,
+    2**256 - 189,
     2**256 - 2**200 - 1,
     2**256 - 2**200 - 2,
     *(2 ** (32 * limbs) - 5 for limbs in range(1, 8)),
@@ -42,7 +43,7 @@ MODULI = (
 
 
 # One for each product of the batch kernel (folded, Montgomery, even), and one with many non-units.
-BATCH_MODULI = (SECP256K1, 2**255 - 19, 2**256 - 2**200 - 2, 3 * 5 * 7 * 11)
+BATCH_MODULI = (SECP256K1, 2**256 - 189, 2**255 - 19, 2**256 - 2**200 - 2, 3 * 5 * 7 * 11)
 
 
 def failures(backend: CudaBackend) -> list[str]:
