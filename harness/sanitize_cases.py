@@ -36,6 +36,7 @@ MODULI = (
     1,
     6,
     SECP256K1,
+    2**256 - 189,
     2**256 - 2**200 - 1,
     2**256 - 2**200 - 2,
     *(2 ** (32 * limbs) - 5 for limbs in range(1, 8)),
@@ -43,10 +44,10 @@ MODULI = (
 )
 
 
-# One for each product of the batch kernel (folded, Montgomery, even), one with many non-units, and every field that is
+# One for each product of the batch kernel (folded both ways, Montgomery, even), one with many non-units, and every field that is
 # wider than 256 bits.
 BATCH_RESIDUES = (
-    *map(Residues, (SECP256K1, 2**255 - 19, 2**256 - 2**200 - 2, 3 * 5 * 7 * 11)),
+    *map(Residues, (SECP256K1, 2**256 - 189, 2**255 - 19, 2**256 - 2**200 - 2, 3 * 5 * 7 * 11)),
     *(Residues(field.modulus, field) for field in FIELDS if field.bits > PLAIN_BITS),
 )
 

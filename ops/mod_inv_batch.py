@@ -9,7 +9,7 @@ from functools import cache
 from limbd.ops.base import LIMB_BYTES, Kernel, Launch, LaunchPlan, Member, Request, Struct, Traits, Unit
 from limbd.ops.constants import LIMB_BITS, barrett_any, montgomery
 from limbd.ops.mod_inv import MOD_INV, limbs30, odd_modulus
-from limbd.ops.mod_mul import FOLD_BITS, FOLD_LIMIT
+from limbd.ops.mod_mul import FOLD_BITS, FOLD_COMPLEMENTS, MONIC_COMPLEMENTS
 from limbd.ops.modular import ModularOp
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.layout import PLAIN_LIMBS
@@ -33,13 +33,17 @@ class Product(IntEnum):
     MONTGOMERY = 0
     FOLD = 1
     EVEN = 2
+    FOLD_MONIC = 3
 
 
 def product_of(modulus: int) -> Product:
     """The cheapest product for this modulus."""
     if modulus % 2 == 0:
         return Product.EVEN
-    return Product.FOLD if 0 < (1 << FOLD_BITS) - modulus < FOLD_LIMIT else Product.MONTGOMERY
+    complement = (1 << FOLD_BITS) - modulus
+    if complement in MONIC_COMPLEMENTS:
+        return Product.FOLD_MONIC
+    return Product.FOLD if complement in FOLD_COMPLEMENTS else Product.MONTGOMERY
 
 
 def unit(product: Product, words: int, row: BatchRow) -> Unit:
@@ -49,9 +53,11 @@ def unit(product: Product, words: int, row: BatchRow) -> Unit:
     modulus, n0inv = Member("modulus", "limbs", words), Member("n0inv", "u32")
     odd = (Member("modulus30", "limbs", count), Member("negated_inverse4", "u32"))
     by_warp = (modulus, n0inv) if steps else ()
+    folding = (*by_warp, Member("complement", "limbs", 2), *odd)
     own: dict[Product, tuple[Member, ...]] = {
         Product.MONTGOMERY: (modulus, n0inv, Member("one", "limbs", words), *odd),
-        Product.FOLD: (*by_warp, Member("complement", "limbs", 2), *odd),
+        Product.FOLD: folding,
+        Product.FOLD_MONIC: folding,
         Product.EVEN: (
             modulus,
             Member("normalised", "limbs", words),

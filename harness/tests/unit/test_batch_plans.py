@@ -81,7 +81,8 @@ def test_a_share_grows_only_when_every_multiprocessor_has_its_blocks() -> None:
 
 def test_the_product_is_the_cheapest_that_serves_the_modulus() -> None:
     cases = {
-        Product.FOLD: (SECP256K1, 2**256 - 1, 2**256 - 2**64 + 1),
+        Product.FOLD: (2**256 - 1, 2**256 - 2**32 + 1, 2**256 - 2**33 - 977, 2**256 - 2**64 + 1),
+        Product.FOLD_MONIC: (SECP256K1, 2**256 - 2**32 - 1, 2**256 - 3 * 2**31 + 1),
         Product.MONTGOMERY: (1, 3, 2**256 - 2**64 - 1, 2**255 - 19, FIELDS[3].modulus),
         Product.EVEN: (2, 2**255, 2**256 - 2, 2**256 - 2**64),
     }
@@ -92,7 +93,8 @@ def test_the_product_is_the_cheapest_that_serves_the_modulus() -> None:
 @EVERY_ROW
 def test_a_warp_inverts_what_it_can(row: BatchRow) -> None:
     by_warp = replace(row, steps=12)
-    assert lookup_steps(Product.FOLD, 8, by_warp) == lookup_steps(Product.MONTGOMERY, 8, by_warp) == 12
+    for product in (Product.FOLD, Product.FOLD_MONIC, Product.MONTGOMERY):
+        assert lookup_steps(product, 8, by_warp) == 12
     assert lookup_steps(Product.EVEN, 8, by_warp) == lookup_steps(Product.MONTGOMERY, 12, by_warp) == 0
     assert resident(Product.EVEN, 8, row) <= row.resident and resident(Product.MONTGOMERY, 12, row) >= 1
     assert f"WARP_TABLE[{2 << 12}]" in unit(Product.FOLD, 8, by_warp).params
@@ -103,7 +105,7 @@ def test_every_plan_uses_listed_units(traits: Traits) -> None:
     listed = set(MOD_INV_BATCH.units(traits))
     rng = random.Random("plans")
     for n in (1, 300, 10_000, 100_000, 300_000, 3_000_000):
-        for modulus in (1, 2, 15, SECP256K1, rng.getrandbits(256) | 1, rng.getrandbits(200) & ~1):
+        for modulus in (1, 2, 15, SECP256K1, 2**256 - 1, rng.getrandbits(256) | 1, rng.getrandbits(200) & ~1):
             for tight in (traits, replace(traits, whole=False, memory=1 << 20)):
                 plan = MOD_INV_BATCH.plan(request_of(modulus, n), tight)
                 assert {launch.kernel.unit for piece in plan.pieces for launch in piece.launches} <= listed
