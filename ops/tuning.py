@@ -59,8 +59,9 @@ class BatchRow:
 
     block: threads a block: 32, 64, 128 or 256. resident: blocks that a multiprocessor holds at once, which bounds the
     registers. elements: the most that a thread takes; fewer where they would not reach every multiprocessor `resident`
-    times. steps: 0, one thread inverts the block's total; 8 to 12, its first warp does, by a table for that many halvings
-    a lookup (kernels/field/warp_inverse.cuh; odd moduli of up to 256 bits, others by a thread). source: as in Tuning.
+    times. steps: 0, one thread inverts the block's total; else its first warp does, by plan 0004's form, with a table for so
+    many halvings a lookup: 12 (32 KB, the faster one), or 8 (2 KB) where `resident` tables of 32 KB would not fit a
+    multiprocessor (kernels/field/warp_inverse.cuh; odd moduli of up to 256 bits, others by a thread). source: as in Tuning.
     """
 
     up_to: int | None
