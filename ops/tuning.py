@@ -104,7 +104,15 @@ BATCH_TABLE: dict[tuple[int | str, str], BatchTuning] = {
         999,
         (
             _SPREAD,
-            BatchRow(400_000, 64, 2, 6, Storage.REGISTERS, 12, SWEPT + "first of the rows at 1e5 and 3e5"),
+            BatchRow(
+                130_000,
+                64,
+                2,
+                6,
+                Storage.REGISTERS,
+                12,
+                SWEPT + "first of the rows at 1e5, and 6 % ahead of the next one at 3e5",
+            ),
             _FULL,
         ),
         _CROSSOVER,
