@@ -104,8 +104,8 @@ BATCH_TABLE: dict[tuple[int | str, str], BatchTuning] = {
         999,
         (
             _SPREAD,
-            # Longer batches come in pieces of little more than this (ops/split.py).
-            BatchRow(100_000, 64, 2, 6, Storage.REGISTERS, 12, SWEPT + "first of the rows at 1e5"),
+            # As long as the pieces that a million elements are cut into (ops/split.py).
+            BatchRow(100_352, 64, 2, 6, Storage.REGISTERS, 12, SWEPT + "first of the rows at 1e5"),
             _FULL,
         ),
         _CROSSOVER,

@@ -141,7 +141,7 @@ class Client(_Calls):
         self._timeout = timeout
         self._local: LocalWorker | None = None
         target = Address(address) if address is not None else None
-        self._inverse = InverseOp(target)
+        self._inverse = InverseOp(target, timeout)
         if target is None:
             self._local = LocalWorker(pipe_arguments(backend, devices, device_memory, cache), echo=verbose)
             self._channel = _Channel(self._local.socket)
@@ -362,7 +362,7 @@ class AsyncClient(_Calls):
         verbose: bool = False,
     ) -> None:
         self._address = Address(address) if address is not None else None
-        self._inverse = InverseOp(self._address)
+        self._inverse = InverseOp(self._address, timeout)
         self._arguments = pipe_arguments(backend, devices, device_memory, cache)
         self._timeout = timeout
         self._verbose = verbose

@@ -17,6 +17,7 @@ from typing import Protocol
 from limbd.ops import by_id
 from limbd.ops.status import LimbdError, ServiceError, Status
 from limbd.worker.arena import Slot
+from limbd.worker.budget import Share
 from limbd.worker.device.base import Outcome
 from limbd.worker.device.messages import Answer, Job
 from limbd.worker.executor import Executor, Task
@@ -87,7 +88,7 @@ class Connection:
         self._on_closed = on_closed
         self._decoder = Decoder(by_id, limits.payload, limits.in_flight)
         self._session = Session()
-        self._share = service.budget.open()
+        self._share = Share()
         self._events: deque[Event] = deque()
         self._incoming: Request | None = None
         self._admitted: Request | None = None
@@ -123,10 +124,12 @@ class Connection:
     def feed(self, data: memoryview) -> None:
         """Bytes came; they are the transport's again after this."""
         self._events += self._decoder.feed(data)
-        self._pump()
-        for event in self._events:
-            if isinstance(event, Frame | Part):
-                event.own()
+        try:
+            self._pump()
+        finally:  # whatever happened: the buffer is every connection's
+            for event in self._events:
+                if isinstance(event, Frame | Part):
+                    event.own()
 
     def filled(self, count: int) -> None:
         """`count` bytes were read to the start of `target`."""
@@ -165,7 +168,7 @@ class Connection:
         self._requests.clear()
         self._incoming = self._admitted = None
         self._forget_patience()
-        self._service.leave(self, self._share)
+        self._service.leave(self)
         self._on_closed(self)
 
     # --- what the service tells ---

@@ -10,6 +10,7 @@ whatever else is on its way there: so it is asked for no elements, on a connecti
 from __future__ import annotations
 
 import threading
+import time
 
 from limbd.ops.mod_inv import MOD_INV
 from limbd.ops.mod_inv_batch import MOD_INV_BATCH
@@ -28,9 +29,10 @@ _QUESTION = wire.request_header(MOD_INV_BATCH.id, 0, 0) + (1).to_bytes(32, "litt
 class InverseOp:
     """The choice for one client, whose worker is asked at most once. Methods may be called from any thread."""
 
-    def __init__(self, address: Address | None) -> None:
-        """address: of the worker; None for a local one, which is of this version."""
+    def __init__(self, address: Address | None, timeout: float | None = None) -> None:
+        """address: of the worker; None for a local one, which is of this version. timeout: of the client's own requests."""
         self._address = address
+        self._seconds = ANSWER_SECONDS if timeout is None else min(timeout, ANSWER_SECONDS)
         self._batches: bool | None = True if address is None else None
         self._lock = threading.Lock()
 
@@ -46,15 +48,23 @@ class InverseOp:
         with self._lock:
             if self._batches is None:
                 assert self._address is not None
-                self._batches = _knows_batches(self._address)
+                self._batches = _knows_batches(self._address, self._seconds)
             return MOD_INV_BATCH.name if self._batches else MOD_INV.name
 
 
-def _knows_batches(address: Address) -> bool:
+def _knows_batches(address: Address, seconds: float) -> bool:
+    """Whether it has answered so before `seconds` are over, in all."""
+    end = time.monotonic() + seconds
+    answer = b""
     try:
-        with address.connect(ANSWER_SECONDS) as connection, connection.makefile("rb") as answers:
-            connection.settimeout(ANSWER_SECONDS)
+        with address.connect(seconds) as connection:
             connection.sendall(_QUESTION)
-            return answers.read(wire.VERSION_1.response.size) == wire.response_header(Status.OK, 0)
+            while len(answer) < wire.VERSION_1.response.size and (left := end - time.monotonic()) > 0:
+                connection.settimeout(left)
+                part = connection.recv(wire.VERSION_1.response.size - len(answer))
+                if not part:
+                    break
+                answer += part
     except (OSError, LimbdError):
         return False
+    return answer == wire.response_header(Status.OK, 0)

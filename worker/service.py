@@ -48,8 +48,8 @@ class Service:
         self.keep_failed = None
         if config.keep_failed is not None:
             self.keep_failed = FailedFrames(config.keep_failed, self.log.put)
-        self.arena = Arena(min(config.keep_memory, config.limits.in_flight), config.limits.in_flight)
         self.budget = Budget(config.limits.in_flight, config.limits.sure)
+        self.arena = Arena(min(config.keep_memory, config.limits.in_flight), self.budget.bound)
         self.executors = [Executor(config, device, self.arena, self.log.put) for device in config.devices]
         self.guests: set[Guest] = set()
         self.draining = False
@@ -77,10 +77,8 @@ class Service:
     def enter(self, guest: Guest) -> None:
         self.guests.add(guest)
 
-    def leave(self, guest: Guest, share: Share) -> None:
-        """The guest is gone, and with it its claim on memory: what was kept free for it may be another's now."""
+    def leave(self, guest: Guest) -> None:
         self.guests.discard(guest)
-        self.budget.close(share)
         self._ask_waiting()
         if not self.guests and self._empty is not None and not self._empty.done():
             self._empty.set_result(None)

@@ -21,10 +21,11 @@ Done = Callable[[Any], None]
 
 
 class Threads:
-    """At most `limit` threads, started as they are needed. All methods belong to the event loop."""
+    """One thread from the beginning and at most `limit`, started as they are needed: where no further one can be started,
+    those there are do the work, later. All methods belong to the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limit: int) -> None:
-        """Raises OSError (no descriptor left)."""
+        """Raises OSError (no descriptor left) and RuntimeError (not one thread can be started)."""
         self._loop = loop
         self._limit = limit
         self._orders: queue.SimpleQueue[tuple[Work, Done] | None] = queue.SimpleQueue()
@@ -37,13 +38,15 @@ class Threads:
         # Who may still ring the bell, this object among them: its descriptor's number may be another's once it is closed.
         self._ringers = 1
         self._lock = threading.Lock()
+        self._start()
 
     def run(self, work: Work, done: Done) -> None:
         """Run `work` in a thread, then `done` with its result or exception on the event loop."""
         self._unfinished += 1
-        if self._crew < min(self._unfinished, self._limit):
-            self._start()
         self._orders.put((work, done))
+        if self._crew < min(self._unfinished, self._limit):
+            with contextlib.suppress(RuntimeError):
+                self._start()
 
     def close(self) -> None:
         """Nobody is told of results any more. What has begun is finished before the process ends; the rest is dropped."""

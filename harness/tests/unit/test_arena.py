@@ -11,7 +11,7 @@ import pytest
 
 from limbd.ops.status import ServiceError, Status
 from limbd.worker.arena import ALIGN, GRANULE, Arena, Slot, slot_bytes
-from limbd.worker.budget import Budget
+from limbd.worker.budget import Budget, Share
 
 KEEP, IN_FLIGHT = 1 << 20, 4 << 20
 
@@ -113,51 +113,33 @@ def test_nothing_of_it_has_a_name() -> None:
 
 
 def test_each_connection_is_sure_of_its_share() -> None:
+    """Even where one that came before all others holds everything."""
     budget = Budget(total=100, sure=10)
-    hog, modest, late = budget.open(), budget.open(), budget.open()
-    assert budget.take(hog, 80)
-    assert not budget.take(hog, 1), "beyond its share it may not touch what the two others are sure of"
-    assert budget.take(modest, 10) and budget.take(late, 10)
-    assert not budget.take(modest, 1) and not budget.take(hog, 1)
-    budget.give(hog, 30)
-    assert budget.take(modest, 30)
-    budget.close(late)
-    budget.give(late, 10)
-    assert budget.take(modest, 10)
+    hog, late, later = Share(), Share(), Share()
+    assert budget.take(hog, 100)
+    assert not budget.take(hog, 1)
+    assert budget.take(late, 10) and budget.take(later, 4)
+    assert not budget.take(late, 1), "no more than its share"
+    assert budget.take(later, 6)
+    budget.give(hog, 100)
+    assert budget.take(late, 80)
+    assert not budget.take(later, 1)
     assert budget.used == 100
 
 
-def test_promises_take_half_the_total_at_most() -> None:
+def test_sure_shares_take_half_the_total_at_most() -> None:
     budget = Budget(total=100, sure=10)
-    shares = [budget.open() for _ in range(50)]
-    assert budget.take(shares[0], 50)
-    assert not budget.take(shares[0], 1)
+    shares = [Share() for _ in range(50)]
+    assert budget.take(shares[0], 95)
     assert all(budget.take(share, 10) for share in shares[1:6])
-    assert not budget.take(shares[6], 10)
-    assert budget.used == 100
+    assert budget.take(shares[6], 5) and not budget.take(shares[7], 1)
+    assert budget.used == budget.bound == 150
 
 
 def test_a_request_of_the_whole_total_is_granted_when_nothing_else_is_in_flight() -> None:
     budget = Budget(total=100, sure=10)
-    large, other = budget.open(), budget.open()
+    large, other = Share(), Share()
     assert budget.take(other, 1)
     assert not budget.take(large, 100)
     budget.give(other, 1)
     assert budget.take(large, 100)
-    assert not budget.take(large, 1)
-
-
-def test_beside_a_request_of_the_whole_total_the_others_keep_their_sure_shares() -> None:
-    budget = Budget(total=100, sure=10)
-    giant = budget.open()
-    others = [budget.open() for _ in range(6)]
-    assert budget.take(giant, 100)
-    assert all(budget.take(other, 10) for other in others[:5])
-    assert not budget.take(others[0], 1), "no more than its sure share"
-    assert not budget.take(others[5], 1), "all of them together no more than half the total"
-    budget.give(others[1], 10)
-    assert budget.take(others[5], 10)
-    budget.give(giant, 100)
-    assert not budget.take(others[1], 60), "with the giant gone the total is the bound again"
-    assert budget.take(others[1], 5)
-    assert budget.used == 55
