@@ -1,4 +1,4 @@
-// Compile-time proofs of a field's derived constants. Rendered params (ops/params/render.py) call these from
+// Compile-time proofs of the derived constants of fields and curves. Rendered params (ops/params/render.py) call these from
 // static_assert, so that a wrong constant does not compile. Schoolbook arithmetic, evaluated by the compiler alone:
 // nothing here runs on a device, though NVRTC accepts no other function.
 #pragma once
@@ -142,6 +142,92 @@ __device__ constexpr bool is_root(const uint32_t (&m)[N], const uint32_t (&r)[N]
     if (!equal(power, number(root))) return false;
     for (int i = 1; i < k; ++i) power = montgomery(power, power, number(m), n0inv);
     return k >= 1 && equal(power, subtract(number(m), number(r)));
+}
+
+// --- curves: a coordinate is DEGREE numbers in Montgomery form, one after the other (c0, c1 for c0 + c1 u, u^2 = -1) ------
+
+template <int DEGREE, int N>
+struct Coordinate {
+    Number<N> part[DEGREE];
+};
+
+template <int DEGREE, int N>
+__device__ constexpr Coordinate<DEGREE, N / DEGREE> coordinate(const uint32_t (&limbs)[N]) {
+    Coordinate<DEGREE, N / DEGREE> out{};
+    for (int i = 0; i < N; ++i) out.part[i / (N / DEGREE)].limb[i % (N / DEGREE)] = limbs[i];
+    return out;
+}
+
+template <int DEGREE, int N>
+__device__ constexpr bool equal(const Coordinate<DEGREE, N>& a, const Coordinate<DEGREE, N>& b) {
+    for (int i = 0; i < DEGREE; ++i)
+        if (!equal(a.part[i], b.part[i])) return false;
+    return true;
+}
+
+// a - b mod m and a + b mod m, for a, b < m.
+template <int N>
+__device__ constexpr Number<N> difference(const Number<N>& a, const Number<N>& b, const Number<N>& m) {
+    return less(a, b) ? subtract(a, subtract(b, m)) : subtract(a, b);
+}
+
+template <int N>
+__device__ constexpr Number<N> sum(const Number<N>& a, const Number<N>& b, const Number<N>& m) {
+    return difference(a, difference(Number<N>{}, b, m), m);
+}
+
+template <int DEGREE, int N>
+__device__ constexpr Coordinate<DEGREE, N> sum(const Coordinate<DEGREE, N>& a, const Coordinate<DEGREE, N>& b,
+                                               const Number<N>& m) {
+    Coordinate<DEGREE, N> out{};
+    for (int i = 0; i < DEGREE; ++i) out.part[i] = sum(a.part[i], b.part[i], m);
+    return out;
+}
+
+template <int DEGREE, int N>
+__device__ constexpr Coordinate<DEGREE, N> product(const Coordinate<DEGREE, N>& a, const Coordinate<DEGREE, N>& b,
+                                                   const Number<N>& m, uint32_t n0inv) {
+    static_assert(DEGREE <= 2, "u^2 = -1");
+    Coordinate<DEGREE, N> out{};
+    for (int i = 0; i < DEGREE; ++i) {
+        for (int j = 0; j < DEGREE; ++j) {
+            const Number<N> term = montgomery(a.part[i], b.part[j], m, n0inv);
+            Number<N>& to = out.part[(i + j) % DEGREE];
+            to = i + j < DEGREE ? sum(to, term, m) : difference(to, term, m);
+        }
+    }
+    return out;
+}
+
+// y^2 = x^3 + b.
+template <int DEGREE, int M, int N>
+__device__ constexpr bool is_on_curve(const uint32_t (&modulus)[M], uint32_t n0inv, const uint32_t (&x)[N],
+                                      const uint32_t (&y)[N], const uint32_t (&b)[N]) {
+    const Number<M> m = number(modulus);
+    const auto cx = coordinate<DEGREE>(x), cy = coordinate<DEGREE>(y);
+    const auto cube = product(product(cx, cx, m, n0inv), cx, m, n0inv);
+    return equal(product(cy, cy, m, n0inv), sum(cube, coordinate<DEGREE>(b), m));
+}
+
+// triple = 3 a.
+template <int DEGREE, int M, int N>
+__device__ constexpr bool is_triple(const uint32_t (&modulus)[M], const uint32_t (&a)[N],
+                                    const uint32_t (&triple)[N]) {
+    const Number<M> m = number(modulus);
+    const auto one = coordinate<DEGREE>(a);
+    return equal(sum(sum(one, one, m), one, m), coordinate<DEGREE>(triple));
+}
+
+// Every part of a is k, in Montgomery form; one: R mod m.
+template <int DEGREE, int M, int N>
+__device__ constexpr bool is_multiple_of_ones(const uint32_t (&modulus)[M], const uint32_t (&one)[M],
+                                              const uint32_t (&a)[N], int k) {
+    const Number<M> m = number(modulus);
+    Number<M> multiple{};
+    for (int i = 0; i < k; ++i) multiple = sum(multiple, number(one), m);
+    for (int i = 0; i < DEGREE; ++i)
+        if (!equal(coordinate<DEGREE>(a).part[i], multiple)) return false;
+    return true;
 }
 
 }  // namespace proof

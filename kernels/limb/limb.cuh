@@ -3,7 +3,7 @@
 //   limb/ptx.cuh        CUDA: PTX carry chains, one asm block each          + limb/ptx_product.cuh
 //   limb/portable.cuh   any C++ compiler: 64-bit words, unsigned __int128   + limb/portable_product.cuh
 //
-// Every function is executed by one thread. N counts limbs (1..12 unless said otherwise; sums of up to 24). Results may
+// Every function is executed by one thread. N counts limbs (1..12 unless said otherwise; sums and differences of up to 24). Results may
 // alias operands exactly (r == a), never overlap them otherwise, unless a function forbids it. Notation: W = 2^32, and
 // [x] is the integer that an array stands for.
 //

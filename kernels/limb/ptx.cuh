@@ -119,12 +119,33 @@ __device__ __forceinline__ uint32_t add(uint32_t* r, const uint32_t* a, const ui
 }
 
 template <int N>
-__device__ __forceinline__ uint32_t subtract(uint32_t* r, const uint32_t* a, const uint32_t* b) {
+__device__ __forceinline__ uint32_t subtract_short(uint32_t* r, const uint32_t* a, const uint32_t* b) {
     static_assert(N >= 1 && N <= 13, "slots");
     uint32_t mask, spare;
     LIMB_ASM_LONG(N, LIMB_CHAIN, "", LIMB_SUB_FIRST, LIMB_SUB, "subc.u32 %13, 0, 0;",
                   LIMB_OUT13("=&r", N, r), "=&r"(mask) : LIMB_IN13(N, a), LIMB_IN13(N, b));
     return mask != 0;
+}
+
+// The same with a borrow in (0 or 1): taking it from 0 sets the flag.
+template <int N>
+__device__ __forceinline__ uint32_t subtract_borrow_short(uint32_t* r, const uint32_t* a, const uint32_t* b,
+                                                          uint32_t borrow) {
+    static_assert(N >= 1 && N <= 13, "slots");
+    uint32_t spare;
+    LIMB_ASM_LONG(N, LIMB_CHAIN, "sub.cc.u32 %13, 0, %13;\n\t", LIMB_SUB, LIMB_SUB, "subc.u32 %13, 0, 0;",
+                  LIMB_OUT13("=&r", N, r), "+&r"(borrow) : LIMB_IN13(N, a), LIMB_IN13(N, b));
+    return borrow != 0;
+}
+
+template <int N>
+__device__ __forceinline__ uint32_t subtract(uint32_t* r, const uint32_t* a, const uint32_t* b) {
+    if constexpr (N <= 13) {
+        return subtract_short<N>(r, a, b);
+    } else {
+        const uint32_t borrow = subtract_short<12>(r, a, b);
+        return subtract_borrow_short<N - 12>(r + 12, a + 12, b + 12, borrow);
+    }
 }
 
 template <int N>

@@ -8,14 +8,14 @@ import gmpy2
 
 from limbd.ops.params.base import MAX_FIELD_BITS, Field
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
+NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def check_field(field: Field) -> None:
     """Raises ValueError that names the first wrong value: id, name (it becomes a C++ struct), modulus, generator."""
     if not 0 < field.id < 2**16:
         raise ValueError(f"{field.name}: id {field.id:#x} is not in 1..0xFFFF")
-    if not _NAME.fullmatch(field.name):
+    if not NAME.fullmatch(field.name):
         raise ValueError(f"field name {field.name!r} is not lower case letters, digits and _, a letter first")
     if field.modulus < 3 or field.modulus.bit_length() > MAX_FIELD_BITS:
         raise ValueError(f"{field.name}: the modulus is not in 3..2^{MAX_FIELD_BITS} - 1")

@@ -9,6 +9,15 @@ The text is a struct of constants, params::<field name>, meant as a template arg
 
 and, for a field with a registered generator, GENERATOR[N] (plain) and ROOT[N] = GENERATOR^((p - 1) / 2^TWO_ADICITY) in
 Montgomery form. Limbs are little-endian.
+
+A group of a curve is a struct params::<curve>_g1 or _g2 in the same way, beside that of its base field:
+
+    Base         the base field's struct      DEGREE       1, or 2 for its extension by u^2 = -1
+    LIMBS        limbs of a coordinate        B[LIMBS]     of y^2 = x^3 + b, in Montgomery form
+    B3[LIMBS]    3 b, in Montgomery form      B3_TIMES     k where 3 b = k or k (1 + u) for a small k, else 0
+    GENERATOR_X[LIMBS], GENERATOR_Y[LIMBS]    in Montgomery form
+    ORDER_LIMBS, ORDER_BITS, ORDER[ORDER_LIMBS]
+                 r, plain                     COFACTOR_ONE whether the curve has no points outside the subgroup
 """
 
 from __future__ import annotations
@@ -16,9 +25,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from limbd.ops.params.base import Field
+from limbd.ops.params.coordinates import Coordinate, scale
+from limbd.ops.params.curves import Curve, Group, GroupName
 from limbd.ops.params.layout import limbs_of
 
 NAMESPACE = "params"
+
+# The largest k for which 3 b = k or k (1 + u) is taken as additions.
+MAX_B3_TIMES = 63
 
 
 def struct_name(field: Field) -> str:
@@ -56,8 +70,7 @@ def _constants(field: Field) -> Iterator[str]:
 
 
 def _array(name: str, field: Field, value: int) -> str:
-    limbs = ", ".join(f"{limb:#010x}u" for limb in limbs_of(value, field.montgomery_limbs))
-    return f"static constexpr uint32_t {name}[N] = {{{limbs}}};"
+    return f"static constexpr uint32_t {name}[N] = {{{_words(limbs_of(value, field.montgomery_limbs))}}};"
 
 
 def _proofs(field: Field) -> Iterator[tuple[str, str]]:
@@ -73,3 +86,70 @@ def _proofs(field: Field) -> Iterator[tuple[str, str]]:
     yield "R2", call("is_r2", "MODULUS", "R", "R2", "N0INV")
     if field.generator is not None:
         yield "ROOT", call("is_root", "MODULUS", "R", "R2", "N0INV", "GENERATOR", "ROOT", "TWO_ADICITY")
+
+
+# --- curves ---------------------------------------------------------------------------------------------------------
+
+
+def group_struct_name(curve: Curve, name: GroupName) -> str:
+    """The C++ name of a group's constants, to be used as a template argument."""
+    return f"{NAMESPACE}::{curve.name}_{name}"
+
+
+def render_group(curve: Curve, name: GroupName) -> str:
+    """The text for one group of a curve, its base field's included. Raises ValueError where the curve has no such group."""
+    group = curve.group(name)
+    if group is None:
+        raise ValueError(f"{curve.name} has no {name}")
+    struct = f"{curve.name}_{name}"
+    body = "\n".join(f"    {line}" for line in _group_constants(curve, group))
+    proofs = "\n".join(
+        f'static_assert({proof}, "{struct}: {what}");' for what, proof in _group_proofs(curve, group, struct)
+    )
+    return (
+        render(curve.base) + f"// {struct}: {' '.join(curve.source.split())}\n"
+        f"namespace {NAMESPACE} {{\n"
+        f"struct {struct} {{\n{body}\n}};\n"
+        f"{proofs}\n"
+        f"}}  // namespace {NAMESPACE}\n"
+    )
+
+
+def _group_constants(curve: Curve, group: Group) -> Iterator[str]:
+    order_limbs = curve.scalar.limbs
+    yield f"using Base = {curve.base.name};"
+    yield f"static constexpr int DEGREE = {group.degree};"
+    yield f"static constexpr int LIMBS = {group.degree * curve.base.montgomery_limbs};"
+    x, y = group.generator
+    b3 = scale(group.b, 3, curve.base.modulus)
+    for label, coordinate in (("B", group.b), ("B3", b3), ("GENERATOR_X", x), ("GENERATOR_Y", y)):
+        yield f"static constexpr uint32_t {label}[LIMBS] = {{{_coordinate(curve, coordinate)}}};"
+    yield f"static constexpr int B3_TIMES = {_b3_times(b3)};"
+    yield f"static constexpr int ORDER_LIMBS = {order_limbs};"
+    yield f"static constexpr int ORDER_BITS = {curve.scalar.bits};"
+    yield f"static constexpr uint32_t ORDER[ORDER_LIMBS] = {{{_words(limbs_of(curve.order, order_limbs))}}};"
+    yield f"static constexpr bool COFACTOR_ONE = {str(group.cofactor == 1).lower()};"
+
+
+def _b3_times(b3: Coordinate) -> int:
+    return b3[0] if len(set(b3)) == 1 and b3[0] <= MAX_B3_TIMES else 0
+
+
+def _coordinate(curve: Curve, coordinate: Coordinate) -> str:
+    field = curve.base
+    return ", ".join(_words(limbs_of(field.montgomery(value), field.montgomery_limbs)) for value in coordinate)
+
+
+def _words(limbs: tuple[int, ...]) -> str:
+    return ", ".join(f"{limb:#010x}u" for limb in limbs)
+
+
+def _group_proofs(curve: Curve, group: Group, struct: str) -> Iterator[tuple[str, str]]:
+    base = f"{curve.base.name}::MODULUS, {curve.base.name}::N0INV"
+    point = f"{struct}::GENERATOR_X, {struct}::GENERATOR_Y, {struct}::B"
+    yield "GENERATOR or B", f"proof::is_on_curve<{group.degree}>({base}, {point})"
+    yield "B3", f"proof::is_triple<{group.degree}>({curve.base.name}::MODULUS, {struct}::B, {struct}::B3)"
+    yield "ORDER or ORDER_BITS", f"proof::is_modulus({struct}::ORDER, {struct}::ORDER_BITS)"
+    if _b3_times(scale(group.b, 3, curve.base.modulus)):
+        numbers = f"{curve.base.name}::MODULUS, {curve.base.name}::R"
+        yield "B3_TIMES", f"proof::is_multiple_of_ones<{group.degree}>({numbers}, {struct}::B3, {struct}::B3_TIMES)"

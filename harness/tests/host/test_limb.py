@@ -145,6 +145,15 @@ def test_the_sum_of_two_accumulators(layers: Backend, n: int) -> None:
 
 
 @pytest.mark.parametrize("n", LIMBS)
+def test_the_difference_of_two_products(layers: Backend, n: int) -> None:
+    rng, limbs = random.Random(f"difference {n}"), 2 * n
+    cases = [(any_value(rng, limbs), any_value(rng, limbs), 0, 0) for _ in range(CASES)]
+    cases += [(x, x + step, 0, 0) for x in (0, 2 ** (32 * n) - 1) for step in (0, 1)]
+    expected = [(x - y) % W**limbs + (x < y) * W**limbs for x, y, _, _ in cases]
+    assert [r % W ** (limbs + 1) for r in run(layers, n, 20, cases)] == expected
+
+
+@pytest.mark.parametrize("n", LIMBS)
 def test_estimate_quotient_keeps_its_bound(layers: Backend, n: int) -> None:
     rng = random.Random(f"estimate {n}")
     cases = [estimate_case(rng, n) for _ in range(4 * CASES)]

@@ -47,6 +47,7 @@ extern "C" __global__ void __launch_bounds__(64) limb_check(const limb_check_arg
         case 12: limb::estimate_quotient<N>(r, x, y, s[0]); break;
         case 16: limb::low_multiply_add<N, N>(r, y, z); break;
         case 17: limb::add<2 * N - 1>(r, x, y); break;
+        case 20: r[2 * N] = limb::subtract<2 * N>(r, x, y); break;
         default: even_case<N>(args.operation, r, x, y, z, s[0]);
     }
     element::store<ROW, ROW>(args.out, index, r);

@@ -1,0 +1,130 @@
+// Every function of curve/ on one case a thread: affine points P and Q as rows of plain coordinates (zeros: infinity), and
+// factors that make their other coordinates; the sum comes out affine. The order of the cases is that of OPERATIONS in
+// test_curve.py; a unit has those of one FORM.
+#include "base/element.cuh"
+#include "curve/jacobian.cuh"
+#include "curve/projective.cuh"
+#include "unit.cuh"
+
+namespace {
+
+using C = GROUP;
+using F = curve::FieldOf<C>;
+using Affine = curve::Affine<C>;
+constexpr int WORDS = ROW / 2;
+
+__device__ __forceinline__ void enter(uint32_t* r, const uint32_t* plain) {
+    constexpr int N = F::LIMBS / F::DEGREE;
+    for (int i = 0; i < F::DEGREE; ++i) prime::Field<C::Base>::enter(r + i * N, plain + i * (WORDS / F::DEGREE));
+}
+
+__device__ __forceinline__ void load(Affine& p, const uint32_t* rows, uint64_t index) {
+    uint32_t plain[ROW];
+    element::load<ROW>(plain, rows, index);
+    enter(p.x, plain);
+    enter(p.y, plain + WORDS);
+}
+
+__device__ __forceinline__ void store(uint32_t* rows, uint64_t index, Affine& p) {
+    constexpr int N = F::LIMBS / F::DEGREE;
+    uint32_t plain[ROW] = {};
+    for (int i = 0; i < F::DEGREE; ++i) {
+        prime::Field<C::Base>::leave(plain + i * (WORDS / F::DEGREE), p.x + i * N);
+        prime::Field<C::Base>::leave(plain + WORDS + i * (WORDS / F::DEGREE), p.y + i * N);
+    }
+    element::store<ROW, ROW>(rows, index, plain);
+}
+
+// (x f^2, y f^3, f^2, f^3), and infinity as it comes out of sums: with any x and y.
+__device__ __forceinline__ xyzz::Point<C> scaled(const Affine& p, const uint32_t* f) {
+    xyzz::Point<C> r;
+    F::square(r.zz, f);
+    F::multiply(r.zzz, r.zz, f);
+    F::multiply(r.x, p.x, r.zz);
+    F::multiply(r.y, p.y, r.zzz);
+    if (curve::is_infinity(p)) {
+        limb::copy<F::LIMBS>(r.x, f);
+        limb::copy<F::LIMBS>(r.y, f);
+        F::zero(r.zz);
+        F::zero(r.zzz);
+    }
+    return r;
+}
+
+// (x f, y f, f), and infinity as (0, f, 0).
+__device__ __forceinline__ projective::Point<C> homogeneous(const Affine& p, const uint32_t* f) {
+    projective::Point<C> r;
+    F::multiply(r.x, p.x, f);
+    F::multiply(r.y, p.y, f);
+    limb::copy<F::LIMBS>(r.z, f);
+    if (curve::is_infinity(p)) {
+        limb::copy<F::LIMBS>(r.y, f);
+        F::zero(r.z);
+    }
+    return r;
+}
+
+__device__ __forceinline__ void xyzz_case(uint32_t operation, Affine& out, const Affine& p, const Affine& q,
+                                          const uint32_t* f, const uint32_t* g) {
+    xyzz::Point<C> a = scaled(p, f);
+    const xyzz::Point<C> b = scaled(q, g);
+    jacobian::Point<C> j;
+    switch (operation) {
+        case 0: xyzz::add(a, b); break;
+        case 1: xyzz::add_affine(a, q); break;
+        case 2: xyzz::twice(a); break;
+        case 3: xyzz::add_unchecked(a, b); break;
+        case 4: xyzz::add_affine_unchecked(a, q); break;
+        case 5:
+            jacobian::set_xyzz(j, a);
+            jacobian::twice(j);
+            jacobian::to_xyzz(a, j);
+            break;
+        case 6:
+            xyzz::set_affine(a, q);
+            break;
+    }
+    xyzz::to_affine(out, a);
+}
+
+__device__ __forceinline__ void projective_case(uint32_t operation, Affine& out, const Affine& p, const Affine& q,
+                                                const uint32_t* f, const uint32_t* g) {
+    projective::Point<C> a = homogeneous(p, f);
+    const projective::Point<C> b = homogeneous(q, g);
+    switch (operation) {
+        case 0: projective::add(a, b); break;
+        case 1: projective::add_affine(a, q); break;
+        case 2: projective::twice(a); break;
+    }
+    projective::to_affine(out, a);
+}
+
+__device__ __forceinline__ void affine_case(uint32_t operation, Affine& out, const Affine& p) {
+    out = p;
+    switch (operation) {
+        case 0:
+            curve::set_infinity(out);
+            if (curve::is_on_curve(p)) F::one(out.x);
+            break;
+        case 1: curve::negate_if(out, true); break;
+        case 2: curve::negate_if(out, false); break;
+    }
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(64) curve_check(const curve_check_args args) {
+    const uint64_t index = element::own_index();
+    if (index >= args.n) return;
+    Affine p, q, out;
+    uint32_t plain[ROW], f[F::LIMBS], g[F::LIMBS];
+    load(p, args.p, index);
+    load(q, args.q, index);
+    element::load<ROW>(plain, args.factors, index);
+    enter(f, plain);
+    enter(g, plain + WORDS);
+    if constexpr (FORM == 0) xyzz_case(args.operation, out, p, q, f, g);
+    if constexpr (FORM == 1) projective_case(args.operation, out, p, q, f, g);
+    if constexpr (FORM == 2) affine_case(args.operation, out, p);
+    store(args.out, index, out);
+}
