@@ -8,8 +8,8 @@ without knowing the algorithm.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field as dataclass_field
 from functools import cached_property
 from typing import Literal
 
@@ -48,7 +48,8 @@ class Request:
     """One decoded frame: named views into the payload, nothing copied.
 
     arrays: uint32 arrays of shape (n, element_bytes / 4), little-endian limbs, plain integers (not reduced).
-    modulus: the plain modulus. result: name, rows and row bytes of the answer are the op's `result_bytes`.
+    modulus: the plain modulus. result: name, rows and row bytes of the answer are the op's `result_bytes`. constants: plain
+    integers of the payload or of the domain, by name.
     """
 
     op: Op
@@ -58,18 +59,21 @@ class Request:
     element_bytes: int
     arrays: Mapping[str, Limbs]
     field: Field | None = None
+    constants: Mapping[str, int] = dataclass_field(default_factory=dict)
 
 
 # --- kernels --------------------------------------------------------------------------------------------------------
 
-Kind = Literal["in", "out", "scratch", "u32", "u64", "limbs"]
+Kind = Literal["in", "out", "scratch", "table", "u32", "u64", "limbs"]
+
+POINTERS = ("in", "out", "scratch", "table")
 
 
 @dataclass(frozen=True)
 class Member:
     """One member of a kernel's parameter struct.
 
-    kind: "in" -> const uint32_t*, "out" and "scratch" -> uint32_t*, "u32", "u64", "limbs" -> uint32_t[count].
+    kind: "in" and "table" -> const uint32_t*, "out" and "scratch" -> uint32_t*, "u32", "u64", "limbs" -> uint32_t[count].
     """
 
     name: str
@@ -88,6 +92,7 @@ class Struct:
         """C++ declaration with a static_assert on its size."""
         declare = {
             "in": "const uint32_t* {0};",
+            "table": "const uint32_t* {0};",
             "out": "uint32_t* {0};",
             "scratch": "uint32_t* {0};",
             "u32": "uint32_t {0};",
@@ -103,11 +108,11 @@ class Struct:
         return -(-self._layout[-1] // self._alignment) * self._alignment
 
     def pack(self, values: Mapping[str, int], addresses: Mapping[str, int]) -> bytes:
-        """The struct's bytes. values: the integers by member name ("limbs" too: one Python int); addresses: the
-        pointers by BUFFER name, where values names the buffer of a pointer member implicitly by the member's name."""
+        """The struct's bytes. values: the integers by member name ("limbs" too: one Python int); addresses: those of the
+        pointer members by name."""
         out = bytearray(self.size)
         for member, at in zip(self.members, self._layout, strict=False):
-            if member.kind in ("in", "out", "scratch"):
+            if member.kind in POINTERS:
                 out[at : at + 8] = addresses[member.name].to_bytes(8, "little")
             elif member.kind == "u64":
                 out[at : at + 8] = values[member.name].to_bytes(8, "little")
@@ -198,19 +203,41 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel launch. values: the struct's integers; its pointer members are the plan's buffers of the same name."""
+    """One kernel launch. values: the struct's integers. Its pointer members are the plan's buffers and tables of the same
+    name, or what `pointers` says: member -> buffer or table, None for no memory at all."""
 
     kernel: Kernel
     grid: int
     block: int
     values: Mapping[str, int]
     shared: int = 0
+    pointers: Mapping[str, str | None] = dataclass_field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 0 < self.block <= self.kernel.max_block:
             raise ValueError(f"{self.kernel.name}: block {self.block} is above its limit {self.kernel.max_block}")
         if not 0 < self.grid < 2**31:
             raise ValueError(f"{self.kernel.name}: grid {self.grid} is not in 1..2^31-1")
+
+
+    def pack(self, addresses: Mapping[str, int]) -> bytes:
+        """The kernel's parameter struct. addresses: of the plan's buffers and tables, by their names."""
+        struct = self.kernel.struct
+        names = {m.name: self.pointers.get(m.name, m.name) for m in struct.members if m.kind in POINTERS}
+        return struct.pack(self.values, {m: 0 if name is None else addresses[name] for m, name in names.items()})
+
+
+@dataclass(frozen=True)
+class Table:
+    """Device memory that outlives the batch: made by `build` at its first use, then kept under its key while there is room.
+
+    name: in this plan. key: equal keys have equal contents. build: one launch, whose pointer member `table` it is.
+    """
+
+    name: str
+    key: str
+    nbytes: int
+    build: Launch
 
 
 @dataclass(frozen=True)
@@ -225,15 +252,30 @@ class Piece:
 @dataclass(frozen=True)
 class LaunchPlan:
     """What a backend carries out. Each lane is one stream with its own set of the buffers; piece i runs on lane
-    i mod lanes, so that the copies of one piece overlap the kernels of another. No pieces: nothing to do (n = 0)."""
+    i mod lanes, so that the copies of one piece overlap the kernels of another. No pieces: nothing to do (n = 0).
+
+    tables: what the launches read beside the buffers. checked: the kernels lower the 64-bit word BAD_ELEMENT, which
+    begins as all ones and which all lanes share, to the index of an element that may not be; the batch then fails with
+    BAD_ELEMENT and the lowest such index."""
 
     buffers: tuple[Buffer, ...]
     lanes: int
     pieces: tuple[Piece, ...]
+    tables: tuple[Table, ...] = ()
+    checked: bool = False
 
     def device_bytes(self) -> int:
-        """Device memory that all lanes need together."""
+        """Device memory that all lanes need together, without the tables."""
         return self.lanes * sum(b.nbytes for b in self.buffers)
+
+    def launches(self) -> Iterator[Launch]:
+        """Every launch, those that build tables too."""
+        yield from (table.build for table in self.tables)
+        yield from (launch for piece in self.pieces for launch in piece.launches)
+
+
+# The name of a checked plan's word; see LaunchPlan.
+BAD_ELEMENT = "bad"
 
 
 @dataclass(frozen=True)
@@ -260,7 +302,7 @@ class Op(ABC):
     id: int
     name: str
     summary: str
-    operands: tuple[str, ...] = field(default=())
+    operands: tuple[str, ...] = dataclass_field(default=())
 
     @property
     def stem(self) -> str:

@@ -1,0 +1,296 @@
+// One pass of a number-theoretic transform: the next digit of every index, for as many elements as fit a block.
+//
+// A transform of 2^k elements, k = k_1 + .. + k_p, is p passes (decimation in frequency). Write an input's index as digits
+// n = (n_1, .., n_p), n_1 on top, and an output's as j = j_1 + 2^k_1 j_2 + ..: pass i turns digit n_i into j_i by
+// transforms of 2^k_i elements, in its place among the bits, and multiplies by omega's powers for what lies below. Between
+// passes the array is (j_1, .., j_i, n_i+1, .., n_p). The first load and the last store choose the order: their addresses
+// are natural or bit-reversed, so that no order costs a pass of its own.
+//
+// A block takes a tile of 2^(local + columns) elements: 2^local of one transform of the pass, and 2^columns such transforms
+// that lie side by side, so that addresses run through whole sectors: below the digit (a first or middle pass), at the
+// bottom of j_1 (a last pass), or in successive transforms (the only pass).
+//
+// Inside a block the digit is cut into steps of up to LOG_RADIX bits. A thread holds 2^LOG_RADIX elements in registers,
+// carries out a step on them, multiplies by twiddles, and exchanges them through shared memory for the next step.
+#pragma once
+
+#include "base/element.cuh"
+#include "field/transform.cuh"
+
+namespace ntt {
+
+constexpr int WORDS = 8;  // of an element in device memory
+
+// Flags of a pass.
+constexpr uint32_t INVERSE = 1;            // the table is walked backwards
+constexpr uint32_t REVERSED_LOAD = 2;      // the first pass reads bit-reversed order
+constexpr uint32_t REVERSED_STORE = 4;     // the last pass writes bit-reversed order
+constexpr uint32_t CHECK = 8;              // elements that are not below m are reported
+constexpr uint32_t SCALE_LOAD = 16;        // times scale[natural index & scale_mask] before anything else
+constexpr uint32_t SCALE_STORE = 32;       // the same after everything else
+constexpr uint32_t COMBINE = 64;           // the store is first second - value
+
+// What a pass is told; the members are the launch's struct, and see ops/ntt.py.
+struct Geometry {
+    uint32_t log_n, done, local, columns, first_digit;
+    uint64_t transforms;
+    __device__ __forceinline__ uint32_t rest() const { return log_n - done - local; }
+};
+
+// Where an element of a tile belongs.
+struct Place {
+    uint64_t transform;
+    uint32_t above;  // the digits before: (j_1, .., j_i-1) as bits
+    uint32_t below;  // the digits after: rest bits
+};
+
+__device__ __forceinline__ uint32_t low_bits(uint32_t x, uint32_t bits) { return x & ((1u << bits) - 1); }
+
+__device__ __forceinline__ uint32_t reverse(uint32_t x, uint32_t bits) { return bits == 0 ? 0 : __brev(x) >> (32 - bits); }
+
+// The place of a column of block `block`; see the three cases above.
+__device__ __forceinline__ Place place_of(const Geometry& g, uint64_t block, uint32_t column) {
+    const uint32_t rest = g.rest();
+    if (rest > 0) {
+        const uint32_t high = rest - g.columns;
+        const uint64_t up = block >> high;
+        return {up >> g.done, low_bits(uint32_t(up), g.done), low_bits(uint32_t(block), high) << g.columns | column};
+    }
+    if (g.done == 0) return {block << g.columns | column, 0, 0};
+    // above = (upper bits of j_1, column, other digits)
+    const uint32_t others = g.done - g.first_digit, upper = g.first_digit - g.columns;
+    const uint64_t up = block >> others;
+    const uint32_t top = low_bits(uint32_t(up), upper) << g.columns | column;
+    return {up >> upper, top << others | low_bits(uint32_t(block), others), 0};
+}
+
+// The natural output index of (above, own digit j): first digit lowest.
+__device__ __forceinline__ uint32_t output_index(const Geometry& g, uint32_t above, uint32_t j) {
+    if (g.done == 0) return j;
+    const uint32_t others = g.done - g.first_digit;
+    return above >> others | low_bits(above, others) << g.first_digit | j << g.done;
+}
+
+// Shared memory, one plane a limb: 2 words more after every 16 keep a warp's strides of 1, 2, 16 and 128 apart.
+__device__ __forceinline__ uint32_t padded(uint32_t index) { return index + (index >> 4 << 1); }
+
+template <class F>
+__device__ __forceinline__ void put(uint32_t* plane, uint32_t size, uint32_t index, const uint32_t* v) {
+    UNROLL
+    for (int i = 0; i < F::N; ++i) plane[i * size + padded(index)] = v[i];
+}
+
+template <class F>
+__device__ __forceinline__ void get(const uint32_t* plane, uint32_t size, uint32_t index, uint32_t* v) {
+    UNROLL
+    for (int i = 0; i < F::N; ++i) v[i] = plane[i * size + padded(index)];
+}
+
+// A twiddle of F from an array of them.
+template <class F>
+__device__ __forceinline__ void load_twiddle(uint32_t* w, const uint32_t* table, uint32_t index) {
+    const uint32_t* const at = table + uint64_t(index) * F::TWIDDLE;
+    if constexpr (F::TWIDDLE % 4 == 0) {
+        element::load<F::TWIDDLE>(w, table, index);
+    } else {
+        UNROLL
+        for (int i = 0; i < F::TWIDDLE; ++i) w[i] = at[i];
+    }
+}
+
+// The transform of 2^Q elements v[0..2^Q), tight, in registers: output digit d ends at v[reverse(d)]. roots: the twiddles of
+// rho, rho^2, rho^3, rho of order 8. FIRST: v[0] is output 0 of the whole, which stays tight; the others become loose.
+template <class F, int Q, bool FIRST = true>
+__device__ __forceinline__ void small_transform(uint32_t (*v)[F::N], const uint32_t* roots) {
+    if constexpr (Q > 0) {
+        constexpr int HALF = 1 << (Q - 1);
+        UNROLL
+        for (int i = 0; i < HALF; ++i) {
+            uint32_t difference[F::N];
+            if (i > 0) {
+                F::subtract_loose(difference, v[i], v[i + HALF]);
+                F::multiply(difference, difference, roots + ((i << (3 - Q)) - 1) * F::TWIDDLE);
+            } else if (Q > 1) {
+                F::subtract(difference, v[i], v[i + HALF]);
+            } else {
+                F::subtract_loose(difference, v[i], v[i + HALF]);
+            }
+            if (Q > 1 || FIRST) {
+                F::add(v[i], v[i], v[i + HALF]);
+            } else {
+                F::add_loose(v[i], v[i], v[i + HALF]);
+            }
+            limb::copy<F::N>(v[i + HALF], difference);
+        }
+        small_transform<F, Q - 1, FIRST>(v, roots);
+        small_transform<F, Q - 1, false>(v + HALF, roots);
+    }
+}
+
+template <class F, int LOG_RADIX, class Args>
+struct Pass {
+    static constexpr int N = F::N, HELD = 1 << LOG_RADIX;
+
+    const Args& args;
+    Geometry g;
+    uint32_t* memory;
+    uint32_t plane;  // words of a plane
+
+    __device__ __forceinline__ Pass(const Args& arguments, uint32_t* shared)
+        : args(arguments),
+          g{args.log_n, args.done, args.local, args.columns, args.first_digit, args.transforms},
+          memory(shared),
+          plane(padded(1u << (args.local + args.columns))) {}
+
+    // The tile's index of digit m of thread unit u, where a step's digit of q bits begins at bit p.
+    static __device__ __forceinline__ uint32_t tile_index(uint32_t u, uint32_t m, uint32_t p, uint32_t q) {
+        return (u >> p) << (p + q) | m << p | low_bits(u, p);
+    }
+
+    __device__ __forceinline__ void load_global(uint32_t* v, uint32_t index) const {
+        const uint32_t column = low_bits(index, g.columns), l = index >> g.columns;
+        const Place place = place_of(g, blockIdx.x, column);
+        UNROLL
+        for (int i = 0; i < N; ++i) v[i] = 0;
+        if (place.transform >= g.transforms) return;
+        const uint32_t natural = (place.above << g.local | l) << g.rest() | place.below;
+        const uint64_t at = (place.transform << g.log_n) + (args.flags & REVERSED_LOAD ? reverse(natural, g.log_n) : natural);
+        uint32_t limbs[WORDS];
+        element::load<WORDS>(limbs, args.x, at);
+        limb::copy<N>(v, limbs);
+        if (args.flags & CHECK) check(limbs, at);
+        if (args.flags & SCALE_LOAD) scale(v, natural);
+    }
+
+    __device__ __forceinline__ void check(const uint32_t* limbs, uint64_t at) const {
+        uint32_t m[N], above = 0;
+        mont::Field<typename F::Field::Params>::modulus(m);
+        UNROLL
+        for (int i = N; i < WORDS; ++i) above |= limbs[i];
+        if (above != 0 || !limb::less<N>(limbs, m)) {
+            atomicMin(reinterpret_cast<unsigned long long*>(args.bad), static_cast<unsigned long long>(at));
+        }
+    }
+
+    __device__ __forceinline__ void scale(uint32_t* v, uint32_t natural) const {
+        uint32_t w[F::TWIDDLE];
+        load_twiddle<F>(w, args.scale, natural & args.scale_mask);
+        F::multiply(v, v, w);
+    }
+
+    // Between passes values stay tight; the last pass makes them canonical.
+    __device__ __forceinline__ void store_global(uint32_t* v, uint32_t index) const {
+        const uint32_t column = low_bits(index, g.columns), l = index >> g.columns, rest = g.rest();
+        const Place place = place_of(g, blockIdx.x, column);
+        if (place.transform >= g.transforms) return;
+        const uint32_t j = own_digit(l);
+        uint64_t at = place.transform << g.log_n;
+        if (rest > 0) {
+            at += (place.above << g.local | j) << rest | place.below;
+        } else {
+            const uint32_t natural = output_index(g, place.above, j);
+            if (args.flags & SCALE_STORE) scale(v, natural);
+            F::finish(v, v);
+            at += args.flags & REVERSED_STORE ? reverse(natural, g.log_n) : natural;
+            if (args.flags & COMBINE) combine(v, at);
+        }
+        element::store<WORDS, N>(args.out, at, v);
+    }
+
+    // v = first[at] second[at] - v, canonical.
+    __device__ __forceinline__ void combine(uint32_t* v, uint64_t at) const {
+        uint32_t a[WORDS], b[WORDS];
+        element::load<WORDS>(a, args.first, at);
+        element::load<WORDS>(b, args.second, at);
+        F::product(a, a, b);
+        F::subtract(v, a, v);
+        F::finish(v, v);
+    }
+
+    // The output digit of the element at place l: the steps' digits lie in l first step on top, in the value first step
+    // lowest.
+    __device__ __forceinline__ uint32_t own_digit(uint32_t l) const {
+        uint32_t j = 0, at = 0, left = g.local;
+        for (uint32_t steps = args.steps; left > 0; steps >>= 4) {
+            const uint32_t q = steps & 15;
+            left -= q;
+            j |= low_bits(l >> left, q) << at;
+            at += q;
+        }
+        return j;
+    }
+
+    // A step's digit of Q bits at bit p of the tile's index: the transforms, and the twiddles of what lies below.
+    template <int Q>
+    __device__ __forceinline__ void step(uint32_t (*v)[N], uint32_t p) const {
+        constexpr int GROUPS = HELD >> Q;
+        UNROLL
+        for (int group = 0; group < GROUPS; ++group) {
+            uint32_t(*const own)[N] = v + (group << Q);
+            small_transform<F, Q>(own, args.roots);
+            const uint32_t below = p - g.columns + g.rest();  // bits below the digit
+            if (below == 0) continue;
+            const uint32_t index = tile_index(threadIdx.x + group * blockDim.x, 0, p, Q);
+            const uint32_t l = low_bits(index >> g.columns, p - g.columns);
+            const uint32_t low = l << g.rest() | place_of(g, blockIdx.x, low_bits(index, g.columns)).below;
+            const uint32_t shift = g.log_n - Q - below;
+            UNROLL
+            for (int m = 1; m < 1 << Q; ++m) {
+                constexpr int REVERSED[8] = {0, 4, 2, 6, 1, 5, 3, 7};
+                const uint32_t digit = REVERSED[m] >> (3 - Q);
+                uint32_t e = digit * low << shift;
+                if (args.flags & INVERSE) e = low_bits(0 - e, g.log_n);
+                uint32_t w[F::TWIDDLE];
+                load_twiddle<F>(w, args.table, e);
+                F::multiply(own[m], own[m], w);
+            }
+        }
+    }
+
+    template <int Q>
+    __device__ __forceinline__ void turn(uint32_t (*v)[N], uint32_t p, bool first, bool last) const {
+        UNROLL
+        for (int h = 0; h < HELD; ++h) {
+            const uint32_t index = tile_index(threadIdx.x + (h >> Q) * blockDim.x, h & ((1 << Q) - 1), p, Q);
+            if (first) {
+                load_global(v[h], index);
+            } else {
+                get<F>(memory, plane, index, v[h]);
+            }
+        }
+        step<Q>(v, p);
+        if (!first && !last) __syncthreads();
+        UNROLL
+        for (int h = 0; h < HELD; ++h) {
+            constexpr int REVERSED[8] = {0, 4, 2, 6, 1, 5, 3, 7};
+            const uint32_t digit = REVERSED[h & ((1 << Q) - 1)] >> (3 - Q);
+            const uint32_t index = tile_index(threadIdx.x + (h >> Q) * blockDim.x, digit, p, Q);
+            if (last) {
+                store_global(v[h], index);
+            } else {
+                put<F>(memory, plane, index, v[h]);
+            }
+        }
+        __syncthreads();
+    }
+
+    __device__ __forceinline__ void run() const {
+        uint32_t v[HELD][N];
+        uint32_t p = g.columns + g.local;
+#pragma unroll 1
+        for (uint32_t steps = args.steps; steps != 0; steps >>= 4) {
+            const uint32_t q = steps & 15;
+            p -= q;
+            const bool first = steps == args.steps, last = p == g.columns;
+            if (q == LOG_RADIX) {
+                turn<LOG_RADIX>(v, p, first, last);
+            } else if (LOG_RADIX > 2 && q == 2) {
+                turn<2>(v, p, first, last);
+            } else {
+                turn<1>(v, p, first, last);
+            }
+        }
+    }
+};
+
+}  // namespace ntt
