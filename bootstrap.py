@@ -87,7 +87,7 @@ class Environment:
         say(f"setting up {self.path.name} (Python {version_of(self.python)}, extras: {', '.join(extras) or 'none'})")
         if not run_quietly(self.command("python", "-m", "pip", "--version")):
             self.create()
-        requirement = f"{ROOT}[{','.join(extras)}]"
+        requirement = f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)  # pip refuses empty brackets
         install = self.command("python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
         if subprocess.call([*install, "--editable", requirement], cwd=ROOT):
             raise SetupError(

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from limbd.harness.textio import InputError, write_numbers
 from limbd.ops.base import Op
+from limbd.ops.mod_inv import MOD_INV
 from limbd.ops.status import Status
 from limbd.worker import wire
 from limbd.worker.client import Client
@@ -30,18 +31,20 @@ IN_FLIGHT = 3
 _PART_BYTES = 2 << 20
 
 
-def call(client: Client, op: Op, operands: Sequence[Limbs], modulus: int) -> Limbs:
-    """The answer to a question of any length, cut into batches; a progress bar on a terminal's stderr."""
+def call(client: Client, op: Op, operands: Sequence[Limbs], modulus: int, *, exact: bool = False) -> Limbs:
+    """The answer to a question of any length, cut into batches; a progress bar on a terminal's stderr. mod-inv is asked
+    for as the client's mod_inv does it, unless `exact`."""
     n = len(operands[0])
+    name = client.inverse_op(n) if op is MOD_INV and not exact else op.name
     if n <= BATCH:
-        answer: Limbs = client.call(op.name, list(operands), modulus)
+        answer: Limbs = client.call(name, list(operands), modulus)
         return answer
     parts: list[Limbs] = []
     with progress() as bar:
         task = bar.add_task(op.name, total=n)
         under_way = []
         for start in range(0, n, BATCH):
-            under_way.append(client.submit(op.name, [a[start : start + BATCH] for a in operands], modulus))
+            under_way.append(client.submit(name, [a[start : start + BATCH] for a in operands], modulus))
             if len(under_way) == IN_FLIGHT:
                 parts.append(under_way.pop(0).result())
                 bar.advance(task, len(parts[-1]))
@@ -110,8 +113,8 @@ def decode(path: Path | None, width: int, out: TextIO, *, decimal: bool = False)
 
 
 def _decode_stream(stream: BinaryIO, source: str, width: int, out: TextIO, decimal: bool) -> bool:
-    if width % 4 or not width:
-        raise InputError(f"a result of {width} bytes: results are made of 4-byte limbs")
+    if width % 4 or not 0 < width <= _PART_BYTES:
+        raise InputError(f"a result of {width} bytes: results are made of 4-byte limbs, at most {_PART_BYTES} bytes")
     good = True
     for status, count in _headers(stream, source):
         name = Status(status).name if status in set(Status) else f"unknown status {status}"

@@ -19,20 +19,25 @@ from typing import Any
 
 import numpy as np
 
-from limbd.harness import machine
+from limbd.harness import bench_inputs, machine
+from limbd.harness.inputs import STRUCTURED, UNIFORM
 from limbd.harness.report import Record, summary
 from limbd.kernels.source import Sources
 from limbd.ops import by_name
-from limbd.ops.base import Call, LaunchPlan, Limbs, Request, Traits, Unit
+from limbd.ops.base import LIMB_BYTES, Call, LaunchPlan, Limbs, Request, Traits, Unit
 from limbd.ops.constants import limbs_of_modulus
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
+from limbd.ops.params.layout import from_ints
 from limbd.ops.tuning import batch_tuning, tuning
 from limbd.worker.device.measurement import Measurable, take_samples
 
 # Enough that the median of a noisy machine settles, few enough that all cases end inside a few minutes.
 SAMPLES = 60
 WARMUP = 5
+
+# Of mod-inv-batch, whose claims are medians of so many.
+BATCH_SAMPLES = 200
 
 # Whole batches by wall time: they are slow beside a sample, and vary little.
 HOST_RUNS = 5
@@ -57,18 +62,21 @@ class WrongResult(AssertionError):
 
 @dataclass(frozen=True)
 class Case:
-    """One row of a benchmark. modulus: a field's name, or a hexadecimal integer. back_to_back: rounds in a sample."""
+    """One row of a benchmark. modulus: a field's name, or a hexadecimal integer. back_to_back: rounds in a sample.
+    inputs: what its operands are: drawn from a set of limbd.harness.inputs, or one of limbd.harness.bench_inputs.KINDS."""
 
     op: str
     modulus: str
     n: int
     samples: int = SAMPLES
     back_to_back: int = 1
+    inputs: str = UNIFORM
 
     @property
     def name(self) -> str:
         rounds = f" x{self.back_to_back}" if self.back_to_back > 1 else ""
-        return f"{self.op} {self.modulus} n={self.n}{rounds}"
+        inputs = f" {self.inputs}" if self.inputs != UNIFORM else ""
+        return f"{self.op} {self.modulus} n={self.n}{inputs}{rounds}"
 
     @property
     def field(self) -> Field | None:
@@ -109,12 +117,21 @@ CASES = (
     Case("mod-inv", "secp256k1_fp", 10**7, samples=20),
     Case("mod-inv", "bn254_fr", 10**6),
     Case("mod-inv", EVEN_256, 10**6),
+    *(Case("mod-inv-batch", "secp256k1_fp", 10**k, BATCH_SAMPLES) for k in range(3, 8)),
+    Case("mod-inv-batch", "bn254_fr", 10**6, BATCH_SAMPLES),
+    Case("mod-inv-batch", "bls12_381_fp", 10**5, BATCH_SAMPLES),
+    # Blocks that are done one by one, against the same elements without any trick.
+    *(
+        Case(op, f"{bench_inputs.COMPOSITE:x}", 10**6, BATCH_SAMPLES, inputs=kind)
+        for kind in (UNIFORM, bench_inputs.NON_UNIT)
+        for op in ("mod-inv", "mod-inv-batch")
+    ),
 )
 
 
-def cases_of(op: str, moduli: Sequence[str], sizes: Sequence[int], samples: int) -> list[Case]:
+def cases_of(op: str, moduli: Sequence[str], sizes: Sequence[int], samples: int, inputs: str = UNIFORM) -> list[Case]:
     """Every modulus with every n; small n once more, back to back."""
-    single = [Case(op, modulus, n, samples) for modulus in moduli for n in sizes]
+    single = [Case(op, modulus, n, samples, inputs=inputs) for modulus in moduli for n in sizes]
     return [
         wanted
         for case in single
@@ -125,10 +142,11 @@ def cases_of(op: str, moduli: Sequence[str], sizes: Sequence[int], samples: int)
 def run_case(backend: Measurable, case: Case) -> Record:
     """Measures and checks one case. Returns its record: samples and summary in ms, elements a second, what ran on what.
 
-    Raises WrongResult.
+    Raises WrongResult, and InputError where the modulus allows no such inputs.
     """
     batches = [batch_of(case, seed) for seed in range(rotation(case))]
     requests = [request for request, _ in batches]
+    blocks = [bench_inputs.place(each, case.inputs, backend.traits(), seed) for seed, each in enumerate(requests)]
     results = [empty_result(request) for request in requests]
     plan = requests[0].op.plan(requests[0], dataclasses.replace(backend.traits(), whole=True))
     checker = Checker(requests, results)
@@ -150,6 +168,7 @@ def run_case(backend: Measurable, case: Case) -> Record:
         "held": held,
         "input_sets": len(requests),
         "checked": checker.compared,
+        **({"inputs_block": blocks[0], "zero_results": zero_rows(checker.right[0])} if blocks[0] else {}),
         "plan": plan_record(backend, plan),
         "tuning": tuning_record(requests[0], backend.traits()),
         **machine.facts(backend),
@@ -171,6 +190,7 @@ def case_record(case: Case) -> Record:
         "n": case.n,
         "metric": "kernel_ms",
         "back_to_back": case.back_to_back,
+        "inputs": case.inputs,
     }
 
 
@@ -205,7 +225,7 @@ def tuning_record(request: Request, traits: Traits) -> Record | None:
     """The row of ops/tuning.py that the plan was made with; None for ops without one."""
     op = request.op.name
     if op == "mod-inv-batch":
-        row = batch_tuning(traits.kind, traits.arch).row(request.n)
+        row = batch_tuning(traits.kind, traits.arch, request.element_bytes // LIMB_BYTES).row(request.n)
         if row is not None:
             return dataclasses.asdict(row)
         op = "mod-inv"
@@ -229,7 +249,7 @@ def _host_runs(backend: Measurable, request: Request, payload: Limbs, checker: C
     """Wall time of whole batches in ms, copies included, planned and cut as the worker does it, in pinned memory."""
     walls = []
     result = empty_result(request)
-    with _pinned(backend, payload, result):
+    with pinned(backend, payload, result):
         for _ in range(HOST_RUNS + 1):
             begin = time.perf_counter()
             backend.run(request, request.op.plan(request, backend.traits()), result.data.cast("B"))
@@ -239,7 +259,8 @@ def _host_runs(backend: Measurable, request: Request, payload: Limbs, checker: C
 
 
 @contextmanager
-def _pinned(backend: Measurable, *arrays: Limbs) -> Iterator[None]:
+def pinned(backend: Measurable, *arrays: Limbs) -> Iterator[None]:
+    """Arrays that the backend copies from and to at full speed meanwhile."""
     for array in arrays:
         backend.register(array.data.cast("B"))
     try:
@@ -259,7 +280,8 @@ def rotation(case: Case) -> int:
 
 
 def request_of(case: Case, seed: int) -> Request:
-    """A request whose operands are uniform below the modulus (exponents: uniform integers of full width)."""
+    """A request whose operands are uniform below the modulus, or drawn from the case's structured inputs (exponents:
+    uniform integers of full width)."""
     return batch_of(case, seed)[0]
 
 
@@ -272,10 +294,19 @@ def batch_of(case: Case, seed: int) -> tuple[Request, Limbs]:
     request = op.decode(call, payload.data.cast("B"))
     generator = np.random.Generator(np.random.Philox(seed))
     for name, array in request.arrays.items():
-        array[:] = generator.integers(0, 1 << 32, size=array.shape, dtype=np.uint32)
-        if name != "e":
-            _below(array, case.value, generator)
+        if name != "e" and case.inputs in STRUCTURED:
+            values = from_ints(STRUCTURED[case.inputs](case.value), array.shape[1])
+            array[:] = values[generator.integers(0, len(values), size=len(array))]
+        else:
+            array[:] = generator.integers(0, 1 << 32, size=array.shape, dtype=np.uint32)
+            if name != "e":
+                _below(array, case.value, generator)
     return request, payload
+
+
+def zero_rows(result: Limbs) -> int:
+    """Elements whose result is 0."""
+    return int((~result.any(axis=1)).sum())
 
 
 def empty_result(request: Request) -> Limbs:
@@ -327,7 +358,7 @@ class Checker:
         if chosen not in self.right:
             self.compared += check(self._requests[chosen], result, self._reference, self._rows)
             self.right[chosen] = result.copy()
-        elif not np.array_equal(result, self.right[chosen]):
+        elif not np.array_equal(result.view("<u8"), self.right[chosen].view("<u8")):
             bad = int(np.flatnonzero((result != self.right[chosen]).any(axis=1))[0])
             raise WrongResult(f"{_told(self._requests[chosen])}: index {bad} differs from what it was before")
 

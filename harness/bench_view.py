@@ -13,6 +13,7 @@ from rich.table import Table
 from limbd.harness import figures
 from limbd.harness.bench_compare import Comparison
 from limbd.harness.demo import PLAIN_WIDTH, rate
+from limbd.harness.inputs import UNIFORM
 from limbd.harness.report import Record, summary
 from limbd.harness.textio import InputError
 
@@ -39,7 +40,7 @@ def bench_table(records: Iterable[Record]) -> Table:
     rows: dict[tuple[str, str, int], dict[bool, Record]] = {}
     for r in records:
         if r.get("kind") == "case" and r.get("samples"):
-            rows.setdefault((r["op"], _modulus(r), r["n"]), {})[r["back_to_back"] > 1] = r
+            rows.setdefault((r["op"], _asked(r), r["n"]), {})[r["back_to_back"] > 1] = r
     for (op, modulus, n), found in rows.items():
         single, series = found.get(False), found.get(True)
         shown: Record = single or series or {}
@@ -101,9 +102,15 @@ def _lines(records: Iterable[Record]) -> Mapping[str, dict[int, float]]:
     lines: dict[str, dict[int, float]] = {}
     for r in records:
         if r.get("kind") == "case" and r.get("samples"):
-            label = f"{r['op']} {_modulus(r)}" + (", in a row" if r["back_to_back"] > 1 else "")
+            label = f"{r['op']} {_asked(r)}" + (", in a row" if r["back_to_back"] > 1 else "")
             lines.setdefault(label, {})[r["n"]] = r["rate_g"]
     return lines
+
+
+def _asked(record: Record) -> str:
+    """The modulus, and the inputs where they are not uniform (records from before there were others say nothing)."""
+    inputs = record.get("inputs", UNIFORM)
+    return _modulus(record) + (f" {inputs.removesuffix('-per-block')}" if inputs != UNIFORM else "")
 
 
 def _modulus(record: Record) -> str:

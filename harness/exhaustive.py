@@ -9,11 +9,12 @@ import random
 from collections.abc import Iterator
 from itertools import product
 
+from limbd.harness import long_batches
 from limbd.harness.inputs import PLAIN_BITS, Residues
 from limbd.harness.kat import first_difference
 from limbd.harness.targets import BackendTarget
 from limbd.harness.vectors.peers import OPERANDS, PYTHON
-from limbd.ops.base import Op
+from limbd.ops.base import Limbs, Op
 from limbd.ops.params.layout import from_ints, to_ints
 from limbd.worker.device.base import Backend
 
@@ -38,20 +39,31 @@ def raised_rows(op: str, modulus: int, rng: random.Random) -> Columns:
 
 
 def differences(backend: Backend, op: str, residues: Residues, columns: Columns) -> Iterator[str]:
-    """The first wrong answer as a text, if there is one."""
+    """The first wrong answer of each batch as a text: all rows, and for mod-inv-batch longer batches of them."""
+    for arrays, expected in _batches(backend, op, residues, columns):
+        results = BackendTarget(backend).answer(op, residues, arrays)
+        bad = first_difference(results, expected)
+        if bad is not None:
+            case = [hex(to_ints(array[bad : bad + 1])[0]) for array in arrays.values()]
+            got, right = to_ints(results[bad : bad + 1]), to_ints(expected[bad : bad + 1])
+            yield f"{op}({', '.join(case)}) mod {residues.modulus} at {bad} of {len(expected)}: got {got}, expected {right}"
+
+
+def _batches(
+    backend: Backend, op: str, residues: Residues, columns: Columns
+) -> Iterator[tuple[dict[str, Limbs], Limbs]]:
     define = PYTHON[op]
     expected = from_ints(define(residues.modulus, *row) for row in zip(*columns, strict=True))
     arrays = dict(zip(OPERANDS[op], map(from_ints, columns), strict=True))
-    results = BackendTarget(backend).answer(op, residues, arrays)
-    bad = first_difference(results, expected)
-    if bad is not None:
-        case = [hex(column[bad]) for column in columns]
-        got, right = to_ints(results[bad : bad + 1]), to_ints(expected[bad : bad + 1])
-        yield f"{op}({', '.join(case)}) mod {residues.modulus}: got {got}, expected {right}"
+    yield arrays, expected
+    if op == long_batches.OP:
+        for n in long_batches.lengths(backend.traits(), expected.shape[1]):
+            for x, answers in long_batches.arrangements(arrays["x"], expected, residues.modulus, n):
+                yield {"x": x}, answers
 
 
 def run(backend: Backend, op: Op) -> tuple[list[str], int]:
-    """Every modulus, small and raised operands. Returns what is wrong, and how many answers were compared."""
+    """Every modulus, small and raised operands. Returns what is wrong, and how many different answers were compared."""
     rng = random.Random("representatives")
     wrong: list[str] = []
     compared = 0

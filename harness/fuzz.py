@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+from limbd.harness import long_batches
 from limbd.harness.inputs import Residues, operands, residues_at
 from limbd.harness.kat import as_target, first_difference, reproducer
 from limbd.harness.targets import BackendTarget, Target, asked_as, can_ask
@@ -112,10 +113,27 @@ def batch_of(op: str, seed: str, number: int) -> tuple[Residues, dict[str, Limbs
     """Modulus and operands of one round of one op: the same for every target."""
     residues = residues_at(seed, number)
     rng = random.Random(f"{seed} {number} {op}")
-    n = min(rng.choice(SIZES), SLOW_OPS.get(op, max(SIZES)))
-    limbs = residues.bits // (8 * LIMB_BYTES)
+    n = _size(rng, op)
     names = by_name(op).operands
+    if op == long_batches.OP:
+        return residues, {each: long_batches.fuzzed(rng, residues.modulus, n, residues.bits) for each in names}
+    limbs = residues.bits // (8 * LIMB_BYTES)
     return residues, {each: from_ints(operands(rng, residues.modulus, n, residues.bits), limbs) for each in names}
+
+
+def sizes_of(op: str) -> tuple[int, ...]:
+    """Every batch size that rounds of this op draw from."""
+    if op == long_batches.OP:
+        return (*SIZES, *long_batches.fuzzed_sizes())
+    return tuple(dict.fromkeys(min(n, SLOW_OPS.get(op, n)) for n in SIZES))
+
+
+def _size(rng: random.Random, op: str) -> int:
+    """SIZES are equally likely. Half of mod-inv-batch's are long, and twice as rare where they are four times as long."""
+    if op == long_batches.OP and rng.randrange(2):
+        sizes = long_batches.fuzzed_sizes()
+        return rng.choices(sizes, [n**-0.5 for n in sizes])[0]
+    return min(rng.choice(SIZES), SLOW_OPS.get(op, max(SIZES)))
 
 
 def _round(target: Target, ops: Iterable[str], number: int, result: Result) -> None:

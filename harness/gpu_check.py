@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from limbd.harness import bench, exhaustive, fuzz, kat, report, sanitize_cases, worker_check
+from limbd.harness import bench, exhaustive, fuzz, kat, long_batches, report, sanitize_cases, worker_check
 from limbd.ops import OPS
 from limbd.worker.client import Client
 from limbd.worker.device import driver, nvml
@@ -83,19 +83,23 @@ def check_kat(check: Check) -> None:
 
 
 def check_fuzz(check: Check) -> None:
-    """Random and hard operands of every op against the reference, for the time given."""
+    """Random and hard operands of every op against the reference: a million of mod-inv-batch, then of all for the time
+    given."""
     backend = check.backend(poison=True)
     try:
-        if check.due("fuzz"):
-            seconds = max(1.0, check.end - time.monotonic() - 5)
-            found = fuzz.run(backend, seed=check.options.seed, seconds=seconds)
-            found.print()
-            check.verdict(
-                "fuzz", found.ok, seed=found.seed, rounds=found.rounds, elements=found.elements,
-                failures=[str(f) for f in found.failures],
-            )  # fmt: skip
+        _fuzz(check, f"fuzz {long_batches.OP}", backend, ops=[long_batches.OP], elements=10**6)
+        _fuzz(check, "fuzz", backend, seconds=max(1.0, check.end - time.monotonic() - 5))
     finally:
         backend.close()
+
+
+def _fuzz(check: Check, case: str, backend: CudaBackend, **bounds: Any) -> None:
+    if not check.due(case):
+        return
+    found = fuzz.run(backend, seed=check.options.seed, **bounds)
+    found.print()
+    failures = [str(failure) for failure in found.failures]
+    check.verdict(case, found.ok, seed=found.seed, rounds=found.rounds, elements=found.elements, failures=failures)
 
 
 def check_bench(check: Check) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from limbd.harness import bench, exhaustive, fuzz, kat, machine, report
+from limbd.harness import bench, exhaustive, fuzz, kat, long_batches, machine, report
 from limbd.harness.candidates import Candidate, Options, resolve
 from limbd.harness.halt import CORRECTNESS, PAIR
 from limbd.harness.inputs import Residues, operands
@@ -35,6 +35,8 @@ from limbd.worker.device.base import BackendInfo, Outcome
 from limbd.worker.device.measurement import Measurable, Measurement
 
 FUZZ_ELEMENTS = 100_000
+# Batches long enough for its own kernel are few in so many.
+LONG_FUZZ_ELEMENTS = 1_000_000
 
 Say = Callable[[str], None]
 
@@ -113,7 +115,9 @@ def _kat(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
 
 
 def _fuzz(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
-    found = fuzz.run(Substituted(run.backend, side), seed=run.plan.number, ops=[run.plan.op], elements=FUZZ_ELEMENTS)
+    op = run.plan.op
+    elements = LONG_FUZZ_ELEMENTS if op == long_batches.OP else FUZZ_ELEMENTS
+    found = fuzz.run(Substituted(run.backend, side), seed=run.plan.number, ops=[op], elements=elements)
     return [failure.text for failure in found.failures], sum(found.elements.values())
 
 
@@ -143,13 +147,16 @@ def _edge_batches(op: str, modulus: str, side: Candidate) -> list[tuple[Residues
     residues = Residues(value, field if value >> 256 else None)
     limbs = residues.bits // 32
     batches = []
-    for n in fuzz.SIZES:
+    for n in fuzz.sizes_of(op):
         rng = random.Random(f"{op} {modulus} {n}")
-        n = min(n, fuzz.SLOW_OPS.get(op, n))
-        batches.append({name: operands(rng, value, n, residues.bits) for name in by_name(op).operands})
+        if op == long_batches.OP:
+            batches.append({"x": long_batches.fuzzed(rng, value, n, residues.bits)})
+        else:
+            drawn = {name: operands(rng, value, n, residues.bits) for name in by_name(op).operands}
+            batches.append({name: from_ints(values, limbs) for name, values in drawn.items()})
     if side.hard is not None:
-        batches.append(dict(side.hard(value)))
-    return [(residues, {name: from_ints(values, limbs) for name, values in batch.items()}) for batch in batches]
+        batches.append({name: from_ints(values, limbs) for name, values in side.hard(value).items()})
+    return [(residues, batch) for batch in batches]
 
 
 def _expected(op: str, residues: Residues, arrays: dict[str, Limbs], side: Candidate, options: Options) -> Limbs:
@@ -230,7 +237,7 @@ class CandidateWrong(AssertionError):
 
 def measure_pair(plan: Plan, case: PlanCase, backend: Measurable, incumbent: Candidate, candidate: Candidate) -> Record:
     """Samples of both sides in turn: A B A B. Raises CandidateWrong, and WrongResult where the incumbent is wrong."""
-    asked = bench.Case(plan.op, case.modulus, case.n, case.samples, case.back_to_back)
+    asked = bench.Case(plan.op, case.modulus, case.n, case.samples, case.back_to_back, case.inputs)
     requests = [bench.request_of(asked, seed) for seed in range(bench.rotation(asked))]
     traits = dataclasses.replace(backend.traits(), whole=True)
     plans = [side.plan(requests[0], traits, dict(case.options)) for side in (incumbent, candidate)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from limbd.ops.params.base import LIMB_BITS, Field
@@ -98,6 +99,22 @@ def operands(rng: random.Random, modulus: int, n: int, bits: int = PLAIN_BITS) -
         return rng.randrange(modulus) if kind == 2 else rng.getrandbits(bits)
 
     return [draw() for _ in range(n)]
+
+
+def ones(modulus: int) -> list[int]:
+    """1 and -1 mod m."""
+    return [1 % modulus, -1 % modulus]
+
+
+def powers_of_two(modulus: int) -> list[int]:
+    """2^k and -2^k mod m for every k below its length in bits."""
+    powers = [(1 << k) % modulus for k in range(modulus.bit_length())]
+    return [*powers, *(-power % modulus for power in powers)]
+
+
+# What a measured batch can be drawn from, besides all values below the modulus.
+UNIFORM = "uniform"
+STRUCTURED: dict[str, Callable[[int], list[int]]] = {"ones": ones, "powers-of-two": powers_of_two}
 
 
 def modulus_of_bits(rng: random.Random, bits: int) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 import numpy as np
 
+from limbd.harness import long_batches
 from limbd.harness.inputs import Residues
 from limbd.harness.targets import BackendTarget, ClientTarget, Target, asked_as, can_ask
 from limbd.harness.vectors import Vectors, load
@@ -80,13 +81,22 @@ def run(
     """
     target = as_target(target, name)
     wanted = tuple(ops) if ops is not None else tuple(op.name for op in OPS)
-    batches = [batch for op in wanted for batch in load(op)]
     report = Report(target.name)
-    for done, batch in enumerate(batches):
-        _judge(target, batch, report)
+    for done, op in enumerate(wanted):
+        for batch in batches(op, target):
+            _judge(target, batch, report)
         if progress:
-            progress(done + 1, len(batches))
+            progress(done + 1, len(wanted))
     return report
+
+
+def batches(op: str, target: Target) -> Iterator[Vectors]:
+    """What run() puts to this target: the shipped batches, and for mod-inv-batch longer ones made of them, without which
+    its own kernel would never run."""
+    shipped = list(load(op))
+    yield from shipped
+    if op == long_batches.OP:
+        yield from long_batches.known(shipped, target.traits)
 
 
 def as_target(target: Any, name: str = "") -> Target:

@@ -68,13 +68,17 @@ class RawClient:
     def exactly(self, count: int) -> bytes:
         """Raises EOFError if the connection ends before."""
         data = bytearray(count)
-        view = memoryview(data)
+        self.read_into(memoryview(data))
+        return bytes(data)
+
+    def read_into(self, view: memoryview) -> None:
+        """Fill the view. Raises EOFError if the connection ends before."""
+        count = len(view)
         while view:
             got = self.sock.recv_into(view)
             if not got:
                 raise EOFError(f"{len(view)} of {count} bytes are missing")
             view = view[got:]
-        return bytes(data)
 
     def answer(self) -> tuple[int, bytes]:
         """Status and results of the next answer."""

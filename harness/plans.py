@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from limbd.harness.inputs import STRUCTURED, UNIFORM
 from limbd.harness.textio import InputError
 from limbd.ops.params import fields
 
@@ -40,8 +41,9 @@ class PlanError(InputError):
 class PlanCase:
     """One thing to measure. modulus: a field's name or hexadecimal. back_to_back: rounds in a sample. options: what
     the sides are told beyond the request. threshold: how many times faster than the incumbent the candidate has to be;
-    None: measured for the record, not judged. only: the one candidate it is for. incumbent: whom it is against.
-    samples: taken of each side. checked: results compared with the reference, None as many as always."""
+    None: measured for the record, not judged. only: the candidates it is for, none named: all. incumbent: whom it is
+    against. samples: taken of each side. checked: results compared with the reference, None as many as always. inputs:
+    what operands are drawn from, as in bench.Case."""
 
     modulus: str
     n: int
@@ -49,17 +51,19 @@ class PlanCase:
     options: tuple[tuple[str, Any], ...]
     threshold: float | None
     guard: bool
-    only: str | None
+    only: tuple[str, ...]
     incumbent: str
     samples: int
     checked: int | None
+    inputs: str
 
     @property
     def name(self) -> str:
         """By it samples are found: everything that decides what is measured, but for the candidate."""
         rounds = f" x{self.back_to_back}" if self.back_to_back > 1 else ""
         options = "".join(f" {key}={json.dumps(value)}" for key, value in self.options)
-        return f"{self.modulus} n={self.n}{rounds}{options} against {self.incumbent}"
+        drawn = f" {self.inputs}" if self.inputs != UNIFORM else ""
+        return f"{self.modulus} n={self.n}{rounds}{options}{drawn} against {self.incumbent}"
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ class Plan:
 
     def cases_of(self, candidate: str) -> tuple[PlanCase, ...]:
         """Everything that is measured of a candidate, judged or not."""
-        return tuple(case for case in self.cases if case.only in (None, candidate))
+        return tuple(case for case in self.cases if not case.only or candidate in case.only)
 
     @property
     def results(self) -> Path:
@@ -202,9 +206,10 @@ def _cases(
     samples."""
     incumbent, candidates, samples = common
     threshold = entry.factor("min_guard_speedup" if guard else "min_speedup") if judged else None
-    only = entry.side("candidate", "") or None
-    if only is not None and only not in candidates:
-        raise PlanError(f"{entry.where}: {only!r} is not among the plan's candidates")
+    only = entry.names("candidate", ())
+    for name in only:
+        if name not in candidates:
+            raise PlanError(f"{entry.where}: {name!r} is not among the plan's candidates")
     modulus = entry.text("modulus")
     if fields.by_name(modulus) is None and not re.fullmatch(r"[0-9a-f]+", modulus):
         raise PlanError(f"{entry.where}: modulus {modulus!r} is neither a field's name nor hexadecimal")
@@ -218,6 +223,7 @@ def _cases(
         "incumbent": entry.side("incumbent", incumbent),
         "samples": samples if judged else entry.count("samples", samples),
         "checked": entry.count("checked", None),
+        "inputs": entry.choice("inputs", (UNIFORM, *STRUCTURED), UNIFORM),
     }
     made = [PlanCase(n=n, **shared) for n in entry.counts("n")]
     entry.nothing_else()
@@ -294,8 +300,10 @@ class _Table:
             raise PlanError(f"{self.where}: {key} is {value!r}, not op:NAME or candidate:NNNN/NAME")
         return value
 
-    def names(self, key: str) -> tuple[str, ...]:
+    def names(self, key: str, default: object = _REQUIRED) -> Any:
         """One candidate, or a list of them."""
+        if default is not _REQUIRED and key not in self._left:
+            return default
         value = self._left.get(key)
         names = self.texts(key) if isinstance(value, list) else (self.text(key),)
         for name in names:

@@ -12,13 +12,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from limbd.harness.inputs import Residues, operands
+from limbd.harness.inputs import PLAIN_BITS, Residues, operands
 from limbd.harness.kat import first_difference
 from limbd.harness.targets import BackendTarget, payload_of
 from limbd.ops import OPS
 from limbd.ops.base import Call, Limbs, Traits
 from limbd.ops.mod_inv_batch import MOD_INV_BATCH, launch_with
-from limbd.ops.params.layout import PLAIN_LIMBS, from_ints
+from limbd.ops.params.base import LIMB_BITS
+from limbd.ops.params.fields import FIELDS
+from limbd.ops.params.layout import from_ints
 from limbd.ops.split import elementwise_plan
 from limbd.ops.tuning import BatchRow, batch_tuning
 from limbd.worker.device.cuda import CudaBackend
@@ -34,6 +36,7 @@ MODULI = (
     1,
     6,
     SECP256K1,
+    2**256 - 189,
     2**256 - 2**200 - 1,
     2**256 - 2**200 - 2,
     *(2 ** (32 * limbs) - 5 for limbs in range(1, 8)),
@@ -41,8 +44,12 @@ MODULI = (
 )
 
 
-# One for each product of the batch kernel (folded, Montgomery, even), and one with many non-units.
-BATCH_MODULI = (SECP256K1, 2**255 - 19, 2**256 - 2**200 - 2, 3 * 5 * 7 * 11)
+# One for each product of the batch kernel (folded both ways, Montgomery, even), one with many non-units, and every field that is
+# wider than 256 bits.
+BATCH_RESIDUES = (
+    *map(Residues, (SECP256K1, 2**256 - 189, 2**255 - 19, 2**256 - 2**200 - 2, 3 * 5 * 7 * 11)),
+    *(Residues(field.modulus, field) for field in FIELDS if field.bits > PLAIN_BITS),
+)
 
 
 def failures(backend: CudaBackend) -> list[str]:
@@ -66,28 +73,32 @@ def _by_op(backend: CudaBackend) -> Iterator[str]:
 def _by_batch_row(backend: CudaBackend) -> Iterator[str]:
     # As if the device had one multiprocessor: then a thread takes as many elements as the row allows.
     traits = replace(backend.traits(), multiprocessors=1, whole=True)
-    for row in batch_tuning(traits.kind, traits.arch).rows:
-        full = row.block * row.elements
-        for modulus in BATCH_MODULI:
+    for residues in BATCH_RESIDUES:
+        for row in batch_tuning(traits.kind, traits.arch, residues.bits // LIMB_BITS).rows:
+            full = row.block * row.elements
             for n in (1, row.block - 1, row.block, row.block + 1, full - 1, full, full + 1):
-                bad = _batch_difference(backend, row, modulus, n, traits)
+                bad = _batch_difference(backend, row, residues, n, traits)
                 if bad is not None:
-                    yield f"mod-inv-batch mod {modulus:#x} n={n} block={row.block} {row.storage.name} at index {bad}"
+                    yield (
+                        f"mod-inv-batch mod {residues.modulus:#x} n={n} block={row.block} {row.storage.name} "
+                        f"at index {bad}"
+                    )
 
 
-def _batch_difference(backend: CudaBackend, row: BatchRow, modulus: int, n: int, traits: Traits) -> int | None:
-    payload = payload_of(Residues(modulus), _operands(MOD_INV_BATCH.name, MOD_INV_BATCH.operands, modulus, n))
-    request = MOD_INV_BATCH.decode(Call(n), payload.data.cast("B"))
-    got, expected = (np.empty((n, PLAIN_LIMBS), dtype="<u4") for _ in range(2))
+def _batch_difference(backend: CudaBackend, row: BatchRow, residues: Residues, n: int, traits: Traits) -> int | None:
+    names = MOD_INV_BATCH.operands
+    payload = payload_of(residues, _operands(MOD_INV_BATCH.name, names, residues.modulus, n, residues.bits))
+    request = MOD_INV_BATCH.decode(Call(n, field=residues.field), payload.data.cast("B"))
+    got, expected = (np.empty((n, residues.bits // LIMB_BITS), dtype="<u4") for _ in range(2))
     plan = elementwise_plan(request, traits, lambda count: launch_with(row, request, count, traits))
     backend.run(request, plan, got.data.cast("B"))
     request.op.reference(request, expected.data.cast("B"))
     return first_difference(got, expected)
 
 
-def _operands(op: str, names: tuple[str, ...], modulus: int, n: int) -> dict[str, Limbs]:
+def _operands(op: str, names: tuple[str, ...], modulus: int, n: int, bits: int = PLAIN_BITS) -> dict[str, Limbs]:
     rng = random.Random(f"{op} {modulus} {n}")
-    return {name: from_ints(operands(rng, modulus, n)) for name in names}
+    return {name: from_ints(operands(rng, modulus, n, bits), bits // LIMB_BITS) for name in names}
 
 
 def main() -> int:

@@ -1,9 +1,10 @@
-"""Counts instructions in the machine code of a plan's kernels, without a GPU.
+"""Counts instructions in the machine code of an op's kernels, or of a plan's, without a GPU.
 
-    python -m limbd.harness.sass 0001 --arch sm_89,sm_90 --disassembler PATH/cuobjdump
+    python -m limbd.harness.sass mod-mul --arch sm_89,sm_90 --disassembler PATH/cuobjdump
 
-compiles the units that harness/candidates/plan_NNNN.py names in its function sass_units() with NVRTC and prints a line for
-each kernel and each loop in it: how many instructions of a kind a turn has, and how many clocks one warp alone needs at
+compiles with NVRTC every unit that the op's plans name on that architecture, or, for a plan's number, those that
+harness/candidates/plan_NNNN.py names in its function sass_units(), and prints a line for each kernel and each loop in it:
+how many instructions of a kind a turn has, and how many clocks one warp alone needs at
 least to issue them: the sum of the stall counts that ptxas wrote into them (bits 105 to 108 of an instruction), which
 cover every instruction of fixed latency. cuobjdump belongs to the CUDA toolkit.
 """
@@ -22,8 +23,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from limbd.harness.compile_check import unit_name
 from limbd.kernels.source import Sources
-from limbd.ops.base import Unit
+from limbd.ops import by_name
+from limbd.ops.base import Traits, Unit
 from limbd.worker.device.nvrtc import Nvrtc, Target
 
 # What is counted apart, first match first. IMAD.MOV and IMAD.SHL are moves and shifts on the multiplier's pipe.
@@ -108,6 +111,14 @@ def _stretch(name: str, lines: Sequence[Instruction]) -> Stretch:
     return Stretch(name, counts, sum(line.stall for line in lines))
 
 
+def units_of(subject: str, arch: str) -> dict[str, Unit]:
+    """The units to look at, by name. subject: an op, or a plan's number with four digits."""
+    if subject.isdigit():
+        declared: dict[str, Unit] = importlib.import_module(f"limbd.harness.candidates.plan_{subject}").sass_units()
+        return declared
+    return {unit_name(unit): unit for unit in by_name(subject).units(Traits("cuda", arch, 1, 1 << 30))}
+
+
 def disassemble(cubin: bytes, disassembler: str) -> str:
     """cuobjdump's listing."""
     with tempfile.TemporaryDirectory() as folder:
@@ -135,7 +146,7 @@ def report(units: dict[str, Unit], arch: str, disassembler: str, nvrtc: Nvrtc, o
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m limbd.harness.sass", description=__doc__.splitlines()[0])
-    parser.add_argument("plan", help="a plan's number with four digits")
+    parser.add_argument("subject", help="an op, or a plan's number with four digits")
     parser.add_argument("--arch", default="sm_89,sm_90", help="comma-separated, such as sm_89,sm_90")
     parser.add_argument("--disassembler", default=shutil.which("cuobjdump"), help="cuobjdump of the CUDA toolkit")
     parser.add_argument("--only", default="", help="kernels whose name contains this")
@@ -143,10 +154,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.disassembler:
         print("there is no cuobjdump on the PATH: --disassembler", file=sys.stderr)
         return 1
-    units = importlib.import_module(f"limbd.harness.candidates.plan_{options.plan}").sass_units()
     nvrtc = Nvrtc()
     for arch in options.arch.split(","):
-        for line in report(units, arch, options.disassembler, nvrtc, options.only):
+        for line in report(units_of(options.subject, arch), arch, options.disassembler, nvrtc, options.only):
             print(line)
         print()
     return 0

@@ -9,7 +9,7 @@ import numpy as np
 
 from limbd.harness.inputs import PLAIN_BITS, Residues
 from limbd.ops import by_name
-from limbd.ops.base import LIMB_BYTES, Call, Limbs, Op
+from limbd.ops.base import LIMB_BYTES, Call, Limbs, Op, Traits
 from limbd.worker.device.base import Backend
 
 # Results that a backend left alone, or wrote past their end, must not look right by chance.
@@ -19,10 +19,13 @@ GUARD_BYTES = 4096
 
 class Target(Protocol):
     """Answers one batch. name: as in `--backend` or `--connect`, for reproducers. fields: it can be asked by a field's
-    parameters; if not, the modulus has to stand in the payload."""
+    parameters; if not, the modulus has to stand in the payload. traits: what plans are made for, where that is known."""
 
     name: str
     fields: bool
+
+    @property
+    def traits(self) -> Traits | None: ...
 
     def answer(self, op: str, residues: Residues, operands: Mapping[str, Limbs]) -> Limbs:
         """The results, shape (n, W); operands in the payload's order. Raises LimbdError."""
@@ -37,6 +40,10 @@ class BackendTarget:
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self.name = f"--backend {backend.describe().name}"
+
+    @property
+    def traits(self) -> Traits:
+        return self.backend.traits()
 
     def answer(self, op: str, residues: Residues, operands: Mapping[str, Limbs]) -> Limbs:
         n = len(next(iter(operands.values())))
@@ -58,6 +65,7 @@ class ClientTarget:
     """A worker behind a synchronous client (limbd.Client), over frames of version 1."""
 
     fields = False
+    traits = None
 
     def __init__(self, client: Any, name: str) -> None:
         self.client = client

@@ -6,6 +6,7 @@ form goes to the worker without a pass over its elements.
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -91,7 +92,8 @@ def read_operand(spec: str, *, name: str) -> tuple[Limbs, bool]:
         words = _words(spec)
         return from_ints([parse_number(word, what=f"operand {name}") for word in words]), len(words) == 1
     if spec == STANDARD_STREAM:
-        return _from_text(sys.stdin, name, "standard input"), False
+        text = io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="replace")
+        return _from_text(text, name, "standard input"), False
     path = Path(spec.removeprefix("@"))
     try:
         return _read_file(path, name), False
@@ -160,10 +162,13 @@ def _read_file(path: Path, name: str) -> Limbs:
 def _from_npy(path: Path, name: str) -> Limbs:
     """(n, 8) uint32, (n, 4) uint64, (n, 32) uint8: limbs as they are; one dimension of integers: one number each."""
     try:
-        values = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
+        with path.open("rb") as file:
+            values = np.lib.format.read_array(file, allow_pickle=False)
+    except OSError:
+        raise
+    except Exception as error:  # numpy parses the header as Python and checks no length: many kinds come out of it
         raise InputError(f"operand {name}: {path} is not a .npy file of numbers: {error}") from None
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
+    if values.dtype.kind not in "iu":
         raise InputError(f"operand {name}: {path} does not hold an array of integers")
     if values.ndim == 1:
         try:

@@ -179,12 +179,23 @@ class Kernel:
 # --- plans ----------------------------------------------------------------------------------------------------------
 
 
+Role = Literal["in", "out", "scratch", "first bad"]
+
+FIRST_BAD: Role = "first bad"
+FIRST_BAD_BYTES = 8
+NONE_BAD = (1 << 64) - 1
+
+
 @dataclass(frozen=True)
 class Buffer:
-    """Device memory of one lane. nbytes is what its largest piece needs."""
+    """Device memory. nbytes is what its largest piece needs.
+
+    role: in, out and scratch are of each lane. "first bad": 8 bytes for all lanes, which begin as ones and which kernels
+    lower to the index of an element that may not be: the batch then fails with BAD_ELEMENT and the lowest such index.
+    """
 
     name: str
-    role: Literal["in", "out", "scratch"]
+    role: Role
     nbytes: int
 
 
@@ -253,29 +264,26 @@ class Piece:
 class LaunchPlan:
     """What a backend carries out. Each lane is one stream with its own set of the buffers; piece i runs on lane
     i mod lanes, so that the copies of one piece overlap the kernels of another. No pieces: nothing to do (n = 0).
-
-    tables: what the launches read beside the buffers. checked: the kernels lower the 64-bit word BAD_ELEMENT, which
-    begins as all ones and which all lanes share, to the index of an element that may not be; the batch then fails with
-    BAD_ELEMENT and the lowest such index."""
+    tables: what the launches read beside the buffers."""
 
     buffers: tuple[Buffer, ...]
     lanes: int
     pieces: tuple[Piece, ...]
     tables: tuple[Table, ...] = ()
-    checked: bool = False
 
     def device_bytes(self) -> int:
         """Device memory that all lanes need together, without the tables."""
-        return self.lanes * sum(b.nbytes for b in self.buffers)
+        return self.lanes * sum(b.nbytes for b in self.buffers if b.role != FIRST_BAD) + FIRST_BAD_BYTES * bool(self.first_bad)
+
+    @property
+    def first_bad(self) -> str | None:
+        """The name of the buffer with this role, if there is one."""
+        return next((b.name for b in self.buffers if b.role == FIRST_BAD), None)
 
     def launches(self) -> Iterator[Launch]:
         """Every launch, those that build tables too."""
         yield from (table.build for table in self.tables)
         yield from (launch for piece in self.pieces for launch in piece.launches)
-
-
-# The name of a checked plan's word; see LaunchPlan.
-BAD_ELEMENT = "bad"
 
 
 @dataclass(frozen=True)

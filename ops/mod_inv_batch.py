@@ -9,7 +9,7 @@ from functools import cache
 from limbd.ops.base import LIMB_BYTES, Kernel, Launch, LaunchPlan, Member, Request, Struct, Traits, Unit
 from limbd.ops.constants import LIMB_BITS, barrett_any, montgomery
 from limbd.ops.mod_inv import MOD_INV, limbs30, odd_modulus
-from limbd.ops.mod_mul import FOLD_BITS, FOLD_LIMIT
+from limbd.ops.mod_mul import FOLD_BITS, FOLD_COMPLEMENTS, MONIC_COMPLEMENTS
 from limbd.ops.modular import ModularOp
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.layout import PLAIN_LIMBS
@@ -33,13 +33,17 @@ class Product(IntEnum):
     MONTGOMERY = 0
     FOLD = 1
     EVEN = 2
+    FOLD_MONIC = 3
 
 
 def product_of(modulus: int) -> Product:
     """The cheapest product for this modulus."""
     if modulus % 2 == 0:
         return Product.EVEN
-    return Product.FOLD if 0 < (1 << FOLD_BITS) - modulus < FOLD_LIMIT else Product.MONTGOMERY
+    complement = (1 << FOLD_BITS) - modulus
+    if complement in MONIC_COMPLEMENTS:
+        return Product.FOLD_MONIC
+    return Product.FOLD if complement in FOLD_COMPLEMENTS else Product.MONTGOMERY
 
 
 def unit(product: Product, words: int, row: BatchRow) -> Unit:
@@ -49,9 +53,11 @@ def unit(product: Product, words: int, row: BatchRow) -> Unit:
     modulus, n0inv = Member("modulus", "limbs", words), Member("n0inv", "u32")
     odd = (Member("modulus30", "limbs", count), Member("negated_inverse4", "u32"))
     by_warp = (modulus, n0inv) if steps else ()
+    folding = (*by_warp, Member("complement", "limbs", 2), *odd)
     own: dict[Product, tuple[Member, ...]] = {
         Product.MONTGOMERY: (modulus, n0inv, Member("one", "limbs", words), *odd),
-        Product.FOLD: (*by_warp, Member("complement", "limbs", 2), *odd),
+        Product.FOLD: folding,
+        Product.FOLD_MONIC: folding,
         Product.EVEN: (
             modulus,
             Member("normalised", "limbs", words),
@@ -71,7 +77,7 @@ def unit(product: Product, words: int, row: BatchRow) -> Unit:
         ("RESIDENT", resident(product, words, row)),
         ("STEPS", steps),
     )
-    return Unit(NAME, (Struct(f"{NAME}_args", (*arrays, *own[product])),), constants, _table(steps))
+    return Unit(NAME, (Struct(f"{NAME}_args", (*arrays, *own[product])),), constants, warp_table(steps))
 
 
 def lookup_steps(product: Product, words: int, row: BatchRow) -> int:
@@ -88,7 +94,7 @@ def resident(product: Product, words: int, row: BatchRow) -> int:
 
 
 @cache
-def _table(steps: int) -> str:
+def warp_table(steps: int) -> str:
     """The unit's WARP_TABLE: entries of 8 bytes, as field/warp_inverse.cuh looks them up."""
     data = table_bytes(steps, 2 * TABLE_WORD) if steps else bytes(4 * TABLE_WORD)
     words = (int.from_bytes(data[at : at + TABLE_WORD], "little") for at in range(0, len(data), TABLE_WORD))
@@ -101,7 +107,7 @@ class ModInvBatch(ModularOp):
     """Small batches go to mod-inv's kernel, others to the batch kernel by the tuning row for their n."""
 
     def launch(self, request: Request, n: int, traits: Traits) -> Launch:
-        row = batch_tuning(traits.kind, traits.arch).row(n)
+        row = batch_tuning(traits.kind, traits.arch, request.element_bytes // LIMB_BYTES).row(n)
         return MOD_INV.launch(request, n, traits) if row is None else launch_with(row, request, n, traits)
 
     def proof_elements(self, plan: LaunchPlan) -> int:
@@ -119,9 +125,12 @@ class ModInvBatch(ModularOp):
 
     def units(self, traits: Traits) -> tuple[Unit, ...]:
         """mod-inv's, and every product with every row; fields above 256 bits are odd, and not of fold's form."""
-        rows = batch_tuning(traits.kind, traits.arch).rows
         shapes = [(product, PLAIN_LIMBS) for product in Product] + [(Product.MONTGOMERY, words) for words in _wide()]
-        batched = (unit(product, words, row) for product, words in shapes for row in rows)
+        batched = (
+            unit(product, words, row)
+            for product, words in shapes
+            for row in batch_tuning(traits.kind, traits.arch, words).rows
+        )
         return tuple(dict.fromkeys((*MOD_INV.units(traits), *batched)))
 
     def reference(self, request: Request, result: memoryview) -> None:
@@ -136,6 +145,12 @@ def _batch_launch(plan: LaunchPlan) -> Launch | None:
     """The first launch of the batch kernel; None where every element is inverted by itself."""
     launches = (launch for piece in plan.pieces for launch in piece.launches)
     return next((launch for launch in launches if launch.kernel.name == NAME), None)
+
+
+def block_elements(plan: LaunchPlan) -> int | None:
+    """Elements that share an inversion in the first piece; None where none do."""
+    launch = _batch_launch(plan)
+    return None if launch is None else launch.block * launch.values["elements"]
 
 
 def _proof_share(launch: Launch) -> int:

@@ -13,15 +13,22 @@ from limbd.ops.tuning import tuning
 
 MAX_BLOCK = 256
 
-# kernels/field/fold.cuh: m = 2^256 - c with c below this.
+# kernels/field/fold.cuh: m = 2^256 - c with such c; MONIC is true for those of the second range.
 FOLD_BITS = 256
-FOLD_LIMIT = 1 << 64
+FOLD_COMPLEMENTS = range(1, 1 << 64)
+MONIC_COMPLEMENTS = range(1 << 32, 3 << 31)
 
 FOLD_STRUCT = Struct(
     "mod_mul_fold_args",
     (Member("a", "in"), Member("b", "in"), Member("out", "out"), Member("n", "u64"), Member("complement", "limbs", 2)),
 )
-FOLD_KERNEL = Kernel(Unit("mod_mul_fold", (FOLD_STRUCT,)), "mod_mul_fold", FOLD_STRUCT, MAX_BLOCK)
+
+
+@cache
+def fold_kernel(monic: bool) -> Kernel:
+    """The kernel for moduli 2^256 - c, c monic or not."""
+    compiled = Unit("mod_mul_fold", (FOLD_STRUCT,), (("MONIC", int(monic)),))
+    return Kernel(compiled, "mod_mul_fold", FOLD_STRUCT, MAX_BLOCK)
 
 
 @cache
@@ -52,8 +59,9 @@ class ModMul(ModularOp):
         block = tuning(self.name, limbs, traits.arch).block
         grid = -(-n // block)
         complement = (1 << FOLD_BITS) - request.modulus
-        if 0 < complement < FOLD_LIMIT:
-            return Launch(FOLD_KERNEL, grid, block, {"n": n, "complement": complement})
+        if complement in FOLD_COMPLEMENTS:
+            kernel = fold_kernel(complement in MONIC_COMPLEMENTS)
+            return Launch(kernel, grid, block, {"n": n, "complement": complement})
         compiled = unit(limbs, request.element_bytes // LIMB_BYTES)
         name = "mod_mul_full" if request.modulus.bit_length() == LIMB_BITS * limbs else "mod_mul"
         kernel = Kernel(compiled, name, compiled.structs[0], MAX_BLOCK)

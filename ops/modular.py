@@ -16,6 +16,9 @@ from limbd.ops.status import RequestError, Status
 # An element on the wire when the modulus stands in the payload (wire.md section 4).
 PLAIN_ELEMENT_BYTES = 32
 
+# Made once: numpy would parse the name for every request.
+WORD = np.dtype("<u4")
+
 
 @dataclass(frozen=True)
 class ModularOp(Op):
@@ -40,7 +43,7 @@ class ModularOp(Op):
         modulus = int.from_bytes(payload[:start], "little") if call.field is None else call.field.modulus
         if modulus == 0:
             raise RequestError(Status.BAD_MODULUS, f"{self.name}: the modulus is 0", hint="any m >= 1 works")
-        words = np.frombuffer(payload[start:], dtype="<u4").reshape(len(self.operands), call.n, width // LIMB_BYTES)
+        words = np.ndarray((len(self.operands), call.n, width // LIMB_BYTES), WORD, payload, start)
         arrays = dict(zip(self.operands, words, strict=True))
         return Request(self, call.n, call.param, modulus, width, arrays, call.field)
 

@@ -5,12 +5,24 @@ kernels/algo/ntt.cuh explains the passes and the words used here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from functools import cache
 
-from limbd.ops.base import BAD_ELEMENT, LIMB_BYTES, Kernel, Launch, Member, Request, Struct, Table, Unit
+from limbd.ops.base import (
+    FIRST_BAD,
+    FIRST_BAD_BYTES,
+    LIMB_BYTES,
+    Buffer,
+    Kernel,
+    Launch,
+    LaunchPlan,
+    Member,
+    Struct,
+    Table,
+    Unit,
+)
 from limbd.ops.constants import LIMB_BITS
 from limbd.ops.params.base import Field
 from limbd.ops.params.fields import registered
@@ -27,6 +39,15 @@ MAX_LOG_N = 30
 # Twiddles that a thread of the builder makes.
 CHUNK = 16
 BUILD_BLOCK = 256
+
+# A block of at least a warp, one butterfly a thread.
+NARROW = 6
+
+# The largest digit of a self-test's passes: short, so that short transforms have several.
+PROOF_TILE = 5
+
+# Of a plan whose first passes check their elements.
+CHECKED = Buffer("bad", FIRST_BAD, FIRST_BAD_BYTES)
 
 
 class Flag(IntFlag):
@@ -120,7 +141,7 @@ def pass_unit(field: Field, row: TransformRow) -> Unit:
             *(Member(name, "in") for name in ("x", "first", "second")),
             Member("out", "out"),
             *(Member(name, "table") for name in ("table", "scale")),
-            Member(BAD_ELEMENT, "scratch"),
+            Member("bad", "scratch"),
             Member("transforms", "u64"),
             Member("offset", "u64"),
             *(Member(name, "u32") for name in _WORDS),
@@ -222,12 +243,16 @@ class Transform:
     after: Scale | None = None
     check: bool = False
 
-    def table(self) -> Table:
-        return power_table("table", self.field, self.omega, 1 << self.k)
+    def tables(self) -> tuple[Table, ...]:
+        scales = (scale.table for scale in (self.before, self.after) if scale)
+        return (power_table("table", self.field, self.omega, 1 << self.k), *scales)
+
+    def pass_count(self) -> int:
+        return len(self.digits())
 
     def digits(self) -> tuple[int, ...]:
-        """Bits of each pass's digit, near-equal, none above what a block holds."""
-        return near_equal(self.k, -(-self.k // self.row.tile))
+        """Bits of each pass's digit, near-equal, none above what a block holds; k = 0 is one pass that changes nothing."""
+        return near_equal(self.k, max(1, -(-self.k // self.row.tile)))
 
     def passes(self, buffers: Sequence[str], *, offset: int = 0) -> tuple[Launch, ...]:
         """The launches. buffers: where the elements are before the first pass and after each one: one more than passes.
@@ -259,7 +284,7 @@ class Transform:
         }
         pointers = {"x": source, "out": target, "first": None, "second": None}
         pointers["scale"] = scale.table.name if scale else None
-        pointers[BAD_ELEMENT] = BAD_ELEMENT if flags & Flag.CHECK else None
+        pointers["bad"] = CHECKED.name if flags & Flag.CHECK else None
         unit = pass_unit(self.field, self.row)
         tile = 1 << (local + columns)
         block = max(1, tile >> self.row.log_radix)
@@ -269,9 +294,8 @@ class Transform:
         return Launch(kernel, grid, block, values, shared, pointers)
 
     def _tile(self) -> int:
-        """Bits of a block's elements: the row's, where they fill the device, else the longest digit alone."""
-        digits = self.digits()
-        return max(self.row.tile if self.row.wide else 0, max(digits), self.row.log_radix)
+        """Bits of a block's elements."""
+        return max(self.row.tile if self.row.wide else NARROW, max(self.digits()), self.row.log_radix)
 
     def _flags(self, *, first: bool, last: bool) -> Flag:
         flags = Flag.INVERSE if self.inverse else Flag(0)
@@ -303,6 +327,15 @@ def shared_bytes(field: Field, tile: int) -> int:
     return field.montgomery_limbs * (tile + tile // 16 * 2) * LIMB_BYTES
 
 
+def row_of(plan: LaunchPlan) -> TransformRow:
+    """The tuning row that a plan's passes are made by, as far as their kernels tell."""
+    kernel = next(launch.kernel for piece in plan.pieces for launch in piece.launches if launch.kernel.name == "ntt_pass")
+    constants = dict(kernel.unit.constants)
+    return TransformRow(
+        None, constants["LOG_RADIX"], PROOF_TILE, True, constants["THREADS"], constants["RESIDENT"], "of the plan"
+    )
+
+
 def near_equal(bits: int, parts: int) -> tuple[int, ...]:
     """`bits` as a sum of `parts` numbers that differ by one at the most, the larger ones first."""
     if parts == 0:
@@ -324,6 +357,3 @@ def coset_scale(field: Field, k: int, base: int, start: int = 1) -> Scale:
     """start base^i for the element of natural index i."""
     return Scale(power_table("scale", field, base, 1 << k, start), (1 << k) - 1)
 
-
-def domain_of(request: Request) -> Mapping[str, int]:
-    return request.constants

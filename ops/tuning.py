@@ -92,27 +92,43 @@ CPU = "cpu"
 # The row's own times are in the file; the rows that it was chosen from were timed in a run whose samples were not kept.
 SWEPT = "plan 0003, 0003-d730d2f44d5c.jsonl: "
 
-# By architecture; CPU for the host's compiler.
-BATCH_TABLE: dict[str, BatchTuning] = {
-    ANY: BatchTuning(
+# On each of an H200's 132 multiprocessors a block first.
+_SPREAD = BatchRow(30_000, 64, 2, 2, Storage.REGISTERS, 12, SWEPT + "a block on each of 132 multiprocessors first")
+_FULL = BatchRow(None, 128, 4, 64, Storage.OUTPUT, 8, SWEPT + "16 warps, a table that leaves room for them")
+_CROSSOVER = "plan 0003, 0003-d730d2f44d5c.jsonl: at 1e4 1.27 times as fast; 4,000 is a guess on the safe side"
+
+# By limbs of an element and architecture, as in TABLE; CPU for the host's compiler.
+BATCH_TABLE: dict[tuple[int | str, str], BatchTuning] = {
+    (8, ANY): BatchTuning(
         4_000,
         (
-            BatchRow(30_000, 64, 2, 2, Storage.REGISTERS, 12, SWEPT + "a block on each of 132 multiprocessors first"),
+            _SPREAD,
             BatchRow(
                 130_000,
-                256,
+                128,
                 1,
-                4,
+                6,
                 Storage.REGISTERS,
                 12,
-                SWEPT + "one block on each of 132, no second read",
+                "unmeasured: plan 0003's next run is to name its file here; it was the faster one of a sweep at 1e5 "
+                "whose samples were not kept",
             ),
-            BatchRow(None, 128, 4, 64, Storage.OUTPUT, 8, SWEPT + "16 warps, a table that leaves room for them"),
+            _FULL,
         ),
-        "plan 0003, 0003-d730d2f44d5c.jsonl: at 1e4 1.27 times as fast; 4,000 is a guess on the safe side",
+        _CROSSOVER,
+    ),
+    # Six products of 12 limbs in registers spill.
+    (ANY, ANY): BatchTuning(
+        4_000,
+        (
+            _SPREAD,
+            BatchRow(130_000, 256, 1, 4, Storage.REGISTERS, 12, "unmeasured: 12 limbs spill nothing with it"),
+            _FULL,
+        ),
+        _CROSSOVER,
     ),
     # A block's fibers cost by their number, and a scan by its shuffles.
-    CPU: BatchTuning(
+    (ANY, CPU): BatchTuning(
         96,
         (
             BatchRow(
@@ -129,10 +145,15 @@ BATCH_TABLE: dict[str, BatchTuning] = {
     ),
 }
 
+# Up to this n mod-inv-batch runs mod-inv's kernel wherever it runs; above it the worker's own row decides. So a client,
+# which does not know its worker's device, may ask for mod-inv-batch above it and is never slower for it.
+NEVER_BATCHED = min(row.alone for row in BATCH_TABLE.values())
 
-def batch_tuning(kind: str, arch: str) -> BatchTuning:
-    """kind, arch: of Traits."""
-    return BATCH_TABLE[CPU] if kind == "cpu" else BATCH_TABLE.get(arch, BATCH_TABLE[ANY])
+def batch_tuning(kind: str, arch: str, limbs: int) -> BatchTuning:
+    """kind, arch: of Traits. limbs: of an element. The most exact entry."""
+    own = CPU if kind == "cpu" else arch
+    keys = ((limbs, own), (ANY, own), (limbs, ANY))
+    return next((BATCH_TABLE[key] for key in keys if key in BATCH_TABLE), BATCH_TABLE[(ANY, ANY)])
 
 
 # --- transforms -----------------------------------------------------------------------------------------------------
@@ -166,7 +187,12 @@ TRANSFORM_TABLE: dict[str, tuple[TransformRow, ...]] = {
 }
 
 
+def transform_rows(kind: str, arch: str) -> tuple[TransformRow, ...]:
+    """kind, arch: of Traits."""
+    return TRANSFORM_TABLE[CPU] if kind == "cpu" else TRANSFORM_TABLE.get(arch, TRANSFORM_TABLE[ANY])
+
+
 def transform_row(kind: str, arch: str, log_total: int) -> TransformRow:
-    """kind, arch: of Traits. log_total: of the elements of all transforms together, rounded up."""
-    rows = TRANSFORM_TABLE[CPU] if kind == "cpu" else TRANSFORM_TABLE.get(arch, TRANSFORM_TABLE[ANY])
+    """log_total: of the elements of all transforms together, rounded up."""
+    rows = transform_rows(kind, arch)
     return next(row for row in rows if row.up_to is None or log_total <= row.up_to)

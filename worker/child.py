@@ -158,5 +158,8 @@ class Child:
 
 def _how(returncode: int) -> str:
     if returncode < 0:
-        return f"killed by {signal.Signals(-returncode).name}"
+        try:
+            return f"killed by {signal.Signals(-returncode).name}"
+        except ValueError:  # most real-time signals have no name
+            return f"killed by signal {-returncode}"
     return f"exit status {returncode}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import operator
 import select
 import socket
 import threading
@@ -21,6 +22,7 @@ from typing import Any, Self
 from limbd.ops.status import ServiceError, Status
 from limbd.worker import wire
 from limbd.worker.exchange import Exchange, Modulus, Values, error_of, exchange, exchange_of_frame, read_header
+from limbd.worker.inverse_op import InverseOp
 from limbd.worker.link import Address, LocalWorker, Report
 
 # sendmsg takes at most 1024 pieces (IOV_MAX).
@@ -45,7 +47,10 @@ def pipe_arguments(
 
 
 class _Calls:
-    """The ops as methods, for both clients: each passes on to `call`, whose answer it returns."""
+    """The ops as methods, for both clients: each passes on to `call`, whose answer it returns.
+
+    `call` asks for exactly the op that it is given; mod_inv alone chooses.
+    """
 
     def call(self, op: str, operands: Sequence[Values], modulus: Modulus) -> Any:
         raise NotImplementedError
@@ -67,8 +72,13 @@ class _Calls:
         return self.call("mod-exp", [a, e], modulus)
 
     def mod_inv(self, x: Values, modulus: Modulus) -> Any:
-        """x^-1 mod m, and 0 where there is no inverse."""
-        return self.call("mod-inv", [x], modulus)
+        """x^-1 mod m, and 0 where there is no inverse. More than ops.tuning.NEVER_BATCHED elements are asked for as
+        mod-inv-batch, where the worker knows it: the same answers, sooner, unless elements without an inverse other than
+        0 are many. `call("mod-inv", [x], modulus)` asks for mod-inv whatever n."""
+        return self._invert(operator.length_hint(x, 1), x, modulus)
+
+    def _invert(self, n: int, x: Values, modulus: Modulus) -> Any:
+        raise NotImplementedError
 
     def mod_inv_batch(self, x: Values, modulus: Modulus) -> Any:
         """The same as mod_inv, for many x at once: one inversion serves a whole block of them."""
@@ -130,16 +140,23 @@ class Client(_Calls):
         self._lock = threading.RLock()
         self._timeout = timeout
         self._local: LocalWorker | None = None
-        if address is None:
+        target = Address(address) if address is not None else None
+        self._inverse = InverseOp(target)
+        if target is None:
             self._local = LocalWorker(pipe_arguments(backend, devices, device_memory, cache), echo=verbose)
             self._channel = _Channel(self._local.socket)
         else:
-            self._channel = _Channel(Address(address).connect(timeout))
+            self._channel = _Channel(target.connect(timeout))
         self._name = address or "the local worker"
 
     def call(self, op: str, operands: Sequence[Values], modulus: Modulus) -> Any:
         """One request and its answer. op: the wire's name, such as "mod-mul"."""
         return self.submit(op, operands, modulus).result()
+
+    def inverse_op(self, n: int) -> str:
+        """The op that mod_inv asks for n elements, for `submit`. A worker at an address is asked once whether it knows
+        mod-inv-batch, on a connection of its own."""
+        return self._inverse.name(n)
 
     def submit(self, op: str, operands: Sequence[Values], modulus: Modulus) -> Pending:
         """Sends a request and returns at once when its last byte has left; answers that come meanwhile are taken in.
@@ -169,6 +186,9 @@ class Client(_Calls):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _invert(self, n: int, x: Values, modulus: Modulus) -> Any:
+        return self.call(self.inverse_op(n), [x], modulus)
 
     def _submit(self, asked: Exchange) -> Pending:
         with self._lock:
@@ -342,6 +362,7 @@ class AsyncClient(_Calls):
         verbose: bool = False,
     ) -> None:
         self._address = Address(address) if address is not None else None
+        self._inverse = InverseOp(self._address)
         self._arguments = pipe_arguments(backend, devices, device_memory, cache)
         self._timeout = timeout
         self._verbose = verbose
@@ -405,6 +426,11 @@ class AsyncClient(_Calls):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    async def _invert(self, n: int, x: Values, modulus: Modulus) -> Any:
+        if not self._inverse.known(n):
+            await asyncio.to_thread(self._inverse.name, n)
+        return await self.call(self._inverse.name(n), [x], modulus)
 
     def _connect(self) -> socket.socket:
         if self._address is not None:

@@ -6,6 +6,7 @@ reservation until the last byte of its answer has left, and tells the transport 
 
 from __future__ import annotations
 
+import asyncio
 import time
 import traceback
 from collections import deque
@@ -25,6 +26,10 @@ from limbd.worker.session import Action, Input, Reply, Session, State
 from limbd.worker.wire import Decoder, End, Event, Frame, Head, Part, Refusal
 
 EMPTY = memoryview(b"")
+
+# A client that asks one request after another may send the next before the worker knows that the last answer has left.
+# That answer's slot serves again, if it is free within about the time that the system takes for new memory of this size.
+NEW_MEMORY_RATE = 2e9  # bytes a second
 
 
 class Transport(Protocol):
@@ -87,11 +92,14 @@ class Connection:
         self._incoming: Request | None = None
         self._admitted: Request | None = None
         self._backing = False
+        self._patience: asyncio.TimerHandle | None = None
+        self._impatient = False
         self._pumping = False
         self._requests: dict[int, Request] = {}
         self._transport: Transport | None = None
         self.truncated = False
         self.refused = False
+        self.failed = False
         service.enter(self)
 
     def attach(self, transport: Transport) -> None:
@@ -136,8 +144,11 @@ class Connection:
             self._say(f"limbd: error: the input{self._whose} ended inside a frame")
         self._act(self._session.ended())
 
-    def lost(self) -> None:
-        """The peer is gone: nobody reads answers any more."""
+    def lost(self, why: str = "") -> None:
+        """The peer is gone: nobody reads answers any more. why: what has failed, where it did not leave by itself."""
+        if why:
+            self.failed = True
+            self._say(f"limbd: error: {why}{self._whose}")
         self._act(self._session.lost())
 
     def sent(self, seq: int) -> None:
@@ -153,6 +164,7 @@ class Connection:
                 self._let_go(request)
         self._requests.clear()
         self._incoming = self._admitted = None
+        self._forget_patience()
         self._service.leave(self, self._share)
         self._on_closed(self)
 
@@ -249,20 +261,42 @@ class Connection:
             self._service.wait_for_room(self)
             return None
         request = Request(head.op.name, head.call.n, head, charge=charge)
-        self._admitted = request
         arena = self._service.arena
         try:
             slot = request.slot = arena.reserve(head.payload_bytes, head.result_bytes)
             if not arena.is_backed(slot):
                 if slot.nbytes < THREAD_MEMORY:
                     arena.back(slot)
+                elif self._is_patient(slot.nbytes):
+                    arena.release(slot)
+                    self._service.budget.give(self._share, charge)
+                    return None
                 else:
                     self._backing = True
                     request.holds += 1
                     self._service.in_thread(lambda: arena.back(slot), lambda result: self._backed(request, result))
         except ServiceError as error:
             request.answer = _failure(error)
+        self._admitted = request
+        self._forget_patience()
         return request
+
+    def _is_patient(self, nbytes: int) -> bool:
+        """Whether to wait a moment for the slot of an answer that is leaving, rather than to reserve new memory."""
+        if self._impatient or all(each.answer is None or each.slot is None for each in self._requests.values()):
+            return False
+        if self._patience is None:
+            self._patience = self._service.loop.call_later(nbytes / NEW_MEMORY_RATE, self._lose_patience)
+        return True
+
+    def _lose_patience(self) -> None:
+        self._impatient = True
+        self._resume()
+
+    def _forget_patience(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+        self._patience, self._impatient = None, False
 
     def _backed(self, request: Request, result: Exception | None) -> None:
         self._backing = False

@@ -61,7 +61,11 @@ def _write_new(path: Path, header: bytes, payload: memoryview) -> None:
         except FileExistsError:
             attempt += 1
             path = path.with_name(f"{stem}.{attempt}{SUFFIX}")
-    with os.fdopen(fd, "wb", buffering=0) as file:
-        for part in (memoryview(header), payload):
-            while part:
-                part = part[file.write(part) :]
+    try:
+        with os.fdopen(fd, "wb", buffering=0) as file:
+            for part in (memoryview(header), payload):
+                while part:
+                    part = part[file.write(part) :]
+    except OSError:
+        path.unlink(missing_ok=True)  # the disk is full: half a frame is of no use
+        raise

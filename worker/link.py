@@ -99,10 +99,10 @@ class Address:
             else:
                 connection = socket.create_connection((self.host, self.port), timeout)
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # UnicodeError: a host name that no resolver is asked about
             raise ServiceError(
                 Status.NO_DEVICE,
-                f"cannot connect to {self.text}: {error.strerror or error}",
+                f"cannot connect to {self.text}: {getattr(error, 'strerror', None) or error}",
                 hint=f"is a worker running there? limbd serve --listen {self}",
             ) from None
         connection.settimeout(None)

@@ -97,6 +97,8 @@ def _listen_tcp(address: str, host: str, port: int) -> socket.socket:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
         raise AddressError(f"cannot listen on {address}: {error.strerror}") from error
+    except UnicodeError as error:  # a label that is empty or longer than a host name's may be
+        raise AddressError(f"cannot listen on {address}: {error}") from error
     for *_, name in found:
         if not _is_loopback(str(name[0])):
             raise AddressError(

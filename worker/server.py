@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import socket
 from collections.abc import Awaitable, Callable
@@ -25,10 +26,14 @@ from limbd.worker.wire import response_header
 EXIT_OK, EXIT_FAILED = 0, 1
 STDIN, STDOUT, STDERR = 0, 1, 2
 
+# Beside one a connection: listeners, the event loop, the children's sockets, log and failed frames.
+SPARE_DESCRIPTORS = 256
+
 
 def run_pipe(config: Config) -> int:
     """Frames on stdin, answers on stdout. 0: the input ended between frames, or nobody reads the output any more, or
-    the worker was told to stop. 1: the input ended inside a frame or was refused for good, or no backend works."""
+    the worker was told to stop. 1: the input ended inside a frame or was refused for good, a stream failed, or no
+    backend works."""
     return _run(config, _pipe)
 
 
@@ -68,7 +73,7 @@ async def _pipe(config: Config) -> int:
         await asyncio.wait([closed, stop], return_when=asyncio.FIRST_COMPLETED)
         if stop.done():
             await service.drain()
-        return EXIT_FAILED if connection.truncated or connection.refused else EXIT_OK
+        return EXIT_FAILED if connection.truncated or connection.refused or connection.failed else EXIT_OK
     finally:
         await service.close()
 
@@ -76,6 +81,7 @@ async def _pipe(config: Config) -> int:
 async def _serve(config: Config) -> int:
     if not config.listen:
         raise AddressError("nothing to listen on: name at least one address (tcp://HOST:PORT or unix:PATH)")
+    _raise_descriptor_limit(config.limits.connections + SPARE_DESCRIPTORS)
     listeners: list[Listener] = []
     try:
         for address in config.listen:
@@ -98,6 +104,14 @@ async def _serve(config: Config) -> int:
     finally:
         for listener in listeners:
             listener.close()
+
+
+def _raise_descriptor_limit(wanted: int) -> None:
+    """The usual soft limit of 1,024 is below the connections that are announced, and leaves none for a new child."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    enough = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < enough:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (enough, hard))
 
 
 class _Door:

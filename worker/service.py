@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
 from limbd.worker.arena import Arena, Slot
@@ -15,6 +14,7 @@ from limbd.worker.config import MIB, Config
 from limbd.worker.executor import Executor, Health, Task
 from limbd.worker.keep_failed import FailedFrames
 from limbd.worker.request_log import RequestLog
+from limbd.worker.threads import Threads
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class Service:
         self._empty: asyncio.Future[None] | None = None
         self._waiting: deque[Guest] = deque()
         # Transfers, and the memory they need, share the pool; memory and failed frames are quick and may queue.
-        self._threads = ThreadPoolExecutor(config.transfer_threads + 2, "limbd-transfer")
+        self._threads = Threads(self.loop, config.transfer_threads + 2)
         self._transfers = 0
         self._last_limited = -LIMITED_SECONDS
         self._jobs = 0
@@ -69,7 +69,7 @@ class Service:
         """End the children and write what stderr is still owed."""
         for executor in self.executors:
             await executor.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
         self.log.close()
 
     # --- connections ---
@@ -142,15 +142,7 @@ class Service:
 
     def in_thread(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
         """Run `work` in a thread, then `done` with its result or exception on the event loop."""
-
-        def run() -> None:
-            try:
-                result: T | Exception = work()
-            except Exception as error:
-                result = error
-            self.loop.call_soon_threadsafe(done, result)
-
-        self._threads.submit(run)
+        self._threads.run(work, done)
 
     def begin_transfer(self) -> bool:
         """Whether a thread may be occupied by a large transfer; `end_transfer` when it is over."""

@@ -24,6 +24,9 @@ TRANSFER_SECONDS = 1
 # One read of small frames: many at once. What it takes of a large one is copied once more, so it is not larger.
 SCRATCH_BYTES = 64 << 10
 
+# The same, after a large frame: most likely another one follows, whose payload belongs to a thread from its start.
+HEADER_BYTES = 4 << 10
+
 
 @dataclass
 class _Outgoing:
@@ -60,6 +63,7 @@ class SocketTransport:
         self._reader = self._writer = False
         self._receiving = self._sending = False
         self._slow = False
+        self._first_read = scratch
         self._lingering = self._closing = self._closed = False
         _prepare(sock)
         connection.attach(self)
@@ -116,7 +120,7 @@ class SocketTransport:
             return
         target = self._connection.target
         try:
-            count = self._sock.recv_into(self._scratch if target is None else target, 0, socket.MSG_DONTWAIT)
+            count = self._sock.recv_into(self._first_read if target is None else target, 0, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return
         except OSError:
@@ -126,17 +130,21 @@ class SocketTransport:
             self._on_end()
         elif target is None:
             self._slow = False
-            self._connection.feed(self._scratch[:count])
+            self._connection.feed(self._first_read[:count])
+            self._first_read = self._scratch
         else:
             self._connection.filled(count)
         self._read_on()
 
     def _read_on(self) -> None:
         target = self._connection.target if self._connection.wants_input and not self._closing else None
-        if target is not None and len(target) >= TRANSFER_BYTES and not self._slow and self._service.begin_transfer():
-            self._receiving = True
-            self._service.in_thread(lambda: _receive(self._sock, target), self._received)
-        self.update()
+        if target is None or len(target) < TRANSFER_BYTES or self._slow or not self._service.begin_transfer():
+            self.update()
+            return
+        self._receiving = True
+        self._first_read = self._scratch[:HEADER_BYTES]
+        self._read_when_ready(False)
+        self._service.in_thread(lambda: _receive(self._sock, target), self._received)
 
     def _received(self, result: tuple[int, bool] | Exception) -> None:
         self._receiving = False

@@ -8,6 +8,7 @@ wake-up pipe at hand, so that it can be told to stop; one that is stuck in a wri
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import queue
@@ -25,6 +26,10 @@ SCRATCH_BYTES = 256 << 10
 
 # Asked of the kernel for pipes: 64 KiB would mean a system call for each.
 PIPE_BYTES = 1 << 20
+
+# The other side has hung up (EIO: a terminal), or there was no stream to begin with: no failures of this machine.
+INPUT_ENDED = (errno.EIO, errno.ECONNRESET)
+OUTPUT_CLOSED = (errno.EPIPE, errno.ECONNRESET, errno.EBADF)
 
 
 class StreamTransport:
@@ -88,10 +93,13 @@ class StreamTransport:
 
     # --- the event loop's side of the threads ---
 
-    def _on_read(self, order: memoryview, count: int, ended: bool) -> None:
+    def _on_read(self, order: memoryview, count: int, ended: bool, why: str) -> None:
         self._reading = False
         if self._closing:
             self.close()
+        elif why:
+            self._ended = True
+            self._connection.lost(f"cannot read the standard input: {why}")
         elif self._lingering:
             self._ended = ended
             if ended:
@@ -106,12 +114,13 @@ class StreamTransport:
             self._connection.ended()
         self.update()
 
-    def _on_written(self, seq: int, failed: bool) -> None:
+    def _on_written(self, seq: int, error: OSError | None) -> None:
         self._writing -= 1
         if self._closing:
             self.close()
-        elif failed:
-            self._connection.lost()
+        elif error is not None:
+            gone = error.errno in OUTPUT_CLOSED
+            self._connection.lost("" if gone else f"cannot write the standard output: {error.strerror}")
         else:
             self._connection.sent(seq)
 
@@ -119,18 +128,25 @@ class StreamTransport:
 
     def _run_reader(self) -> None:
         while (order := self._orders.get()) is not None:
-            count, ended = self._fill(order, whole=order is not self._scratch)
-            self._tell(self._on_read, order, count, ended)
+            try:
+                count, ended = self._fill(order, whole=order is not self._scratch)
+            except OSError as error:
+                self._tell(self._on_read, order, 0, True, str(error.strerror))
+            else:
+                self._tell(self._on_read, order, count, ended, "")
 
     def _fill(self, order: memoryview, whole: bool) -> tuple[int, bool]:
-        """Bytes read, and whether the input has ended (a broken one has). whole: not before the view is full."""
+        """Bytes read, and whether the input has ended (one whose writer broke off has). whole: not before the view is
+        full. Raises OSError if it cannot be read."""
         count = 0
         while count < len(order) and self._wait_for_input():
             try:
                 read = os.readv(self._source, [order[count:]])
             except BlockingIOError:
                 continue
-            except OSError:
+            except OSError as error:
+                if error.errno not in INPUT_ENDED:
+                    raise
                 read = 0
             count += read
             if not read:
@@ -147,14 +163,15 @@ class StreamTransport:
         return all(fd != self._wake for fd, _ in poll.poll())
 
     def _run_writer(self) -> None:
-        failed = False
+        error: OSError | None = None
         while (answer := self._answers.get()) is not None:
             seq, header, body = answer
-            failed = failed or self._closing or not self._write([memoryview(header), body])
-            self._tell(self._on_written, seq, failed)
+            if error is None and not self._closing:
+                error = self._write([memoryview(header), body])
+            self._tell(self._on_written, seq, error)
 
-    def _write(self, parts: Sequence[memoryview]) -> bool:
-        """False: nobody reads any more."""
+    def _write(self, parts: Sequence[memoryview]) -> OSError | None:
+        """What ended the output."""
         left = [part for part in parts if part]
         while left:
             try:
@@ -162,13 +179,13 @@ class StreamTransport:
             except BlockingIOError:
                 _wait_for_output(self._sink)
                 continue
-            except OSError:
-                return False
+            except OSError as error:
+                return error
             while left and count >= len(left[0]):
                 count -= len(left.pop(0))
             if count:
                 left[0] = left[0][count:]
-        return True
+        return None
 
     def _tell(self, *call: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending

@@ -36,7 +36,7 @@ struct OddInversion<0, Args> {
     }
 };
 
-// PRODUCT: 0 Montgomery's (m odd), 1 folding (m = 2^256 - c odd), 2 Barrett's (m even).
+// PRODUCT: 0 Montgomery's (m odd), 1 folding (m = 2^256 - c odd), 2 Barrett's (m even), 3 folding with c MONIC.
 template <int, class Args>
 struct Residues;
 
@@ -46,11 +46,17 @@ struct Residues<0, Args> : OddInversion<STEPS, Args> {
     static __device__ __forceinline__ Product product(const Args& args) { return {args.modulus, args.one, args.n0inv}; }
 };
 
-template <class Args>
-struct Residues<1, Args> : OddInversion<STEPS, Args> {
-    using Product = residues::Fold;
-    static __device__ __forceinline__ Product product(const Args& args) { return {args.complement}; }
+template <bool MONIC, class Args>
+struct Folding : OddInversion<STEPS, Args> {
+    using Product = residues::Fold<MONIC>;
+    static __device__ __forceinline__ Product product(const Args& args) { return {{args.complement}}; }
 };
+
+template <class Args>
+struct Residues<1, Args> : Folding<false, Args> {};
+
+template <class Args>
+struct Residues<3, Args> : Folding<true, Args> {};
 
 template <class Args>
 struct Residues<2, Args> {

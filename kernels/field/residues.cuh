@@ -33,10 +33,11 @@ struct Montgomery {
     __device__ __forceinline__ bool never(const uint32_t*) const { return false; }
 };
 
-// m = 2^256 - c, odd, c < 2^64, x o y = x y.
+// m = 2^256 - c, odd, x o y = x y. MONIC: as in field/fold.cuh.
+template <bool MONIC>
 struct Fold {
     static constexpr int LIMBS = fold::N;
-    const uint32_t* complement;
+    fold::Complement<MONIC> complement;
 
     __device__ __forceinline__ void one(uint32_t* out) const { limb::set_word<LIMBS>(out, 1); }
     __device__ __forceinline__ void multiply(uint32_t* out, const uint32_t* a, const uint32_t* b) const {
@@ -44,7 +45,7 @@ struct Fold {
     }
     // x - m = x + c - 2^256, and x < 2 m.
     __device__ __forceinline__ void residue(uint32_t* out, const uint32_t* x) const {
-        uint32_t c[LIMBS] = {complement[0], complement[1]}, sum[LIMBS];
+        uint32_t c[LIMBS] = {complement.low(), complement.high()}, sum[LIMBS];
         limb::select<LIMBS>(out, limb::add<LIMBS>(sum, x, c) != 0, sum, x);
     }
     __device__ __forceinline__ bool never(const uint32_t*) const { return false; }

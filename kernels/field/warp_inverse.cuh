@@ -9,7 +9,7 @@
 // basis of the pairs (a, b) with a f + b g = 0 mod 2^STEPS. So there is one table instead of one for each delta, at 3 % more
 // halvings than divsteps with their delta need on average. The price is a long worst case (ops/reference/warp_inverse.py, section 4).
 //
-// Invariants, for an odd modulus m and 0 <= x < m, K = STEPS LOOKUPS:
+// Invariants, for an odd modulus m and any x of 256 bits, K = STEPS LOOKUPS:
 //   f is odd,  d x = 2^K f (mod m),  e x = 2^K g (mod m),  gcd(f, g) = gcd(m, x).
 // The factor 2^K leaves with the last reduction, which brings d from |d| < 2^K m into (-m, m).
 #pragma once
@@ -216,7 +216,7 @@ __device__ __forceinline__ bool finish(uint32_t& word, const WarpLimbs& a, int32
 // words = x^-1 mod m in [0, m) and true, or false where gcd(x, m) != 1 (words are then unspecified). m = 1: 0 and true.
 //
 // Called by all 32 lanes of one warp, converged, with the same arguments; the answer is valid in all lanes, words after a
-// __syncwarp(). words: x of 8 words, 0 <= x < m, in shared or global memory, visible to the warp (no padding needed).
+// __syncwarp(). words: any x of 8 words, in shared or global memory, visible to the warp (no padding needed).
 // modulus: m, odd, 8 words, likewise. negated_inverse: -m^-1 mod 2^32. table: make_table() of ops/reference/warp_inverse.py in shared
 // memory, aligned to ENTRY_BYTES (128 for speed). Variable time.
 template <class Table>

@@ -18,6 +18,7 @@
 //   wide_product<N>(t, a, b)          [t] = [a][b],                     t has 2N limbs and aliases nothing
 //   wide_square<N>(t, a)              [t] = [a]^2,                      likewise
 //   low_multiply_add<K, Q>(r, q, v)   [r] = [r] + [q][v] mod W^K,       q has Q <= K limbs, v and r have K; no aliases
+//   monic_multiply_add<N>(r, a, v, w) [r] = [a] + [v] (W + w),          r has N + 2 limbs, N even; no aliases
 //   estimate_quotient<N>(q, x, y, lo)
 //                                     [q] = [x] + floor(([x][y] + lo (W + y') W^(N-2)) / W^N - e), y' y's top limb,
 //                                     0 <= e < N / W; the caller guarantees that [q] stays below W^N. No aliases

@@ -65,6 +65,20 @@ __forceinline__ void low_multiply_add(uint32_t* r, const uint32_t* q, const uint
     store<K>(r, z);
 }
 
+template <int N>
+__forceinline__ void monic_multiply_add(uint32_t* r, const uint32_t* a, const uint32_t* v, uint32_t w) {
+    static_assert(N % 2 == 0, "as in limb/ptx_product.cuh");
+    constexpr int L = WORDS<N>;
+    Word x[L], z[L], carry = 0;
+    load<N>(x, v);
+    load<N>(z, a);
+    UNROLL
+    for (int i = 0; i < L; ++i) carry = multiply_add_word(z[i], x[i], Word(1) << 32 | w, carry);
+    store<N>(r, z);
+    r[N] = uint32_t(carry);
+    r[N + 1] = uint32_t(carry >> 32);
+}
+
 // The whole product is formed here, so that the loss is only that of lo y' W^(N-2).
 template <int N>
 __forceinline__ void estimate_quotient(uint32_t* q, const uint32_t* x, const uint32_t* y, uint32_t lo) {

@@ -107,6 +107,24 @@ __device__ __forceinline__ void low_multiply_add(uint32_t* r, const uint32_t* q,
     if constexpr (K > 1) add<K - 1>(r + 1, even + 1, odd);
 }
 
+// --- [r] = [a] + [v] (W + w) -----------------------------------------------------------------------------------------
+
+// [v] W is what `odd` starts from, where it stands at the right place. The products add less than W^N to each
+// accumulator, so that the word above it is 0 or 1.
+template <int N>
+__device__ __forceinline__ void monic_multiply_add(uint32_t* r, const uint32_t* a, const uint32_t* v, uint32_t w) {
+    static_assert(N % 2 == 0, "both accumulators end at the same word");
+    uint32_t even[N + 2] = {}, odd[N + 1] = {};
+    UNROLL
+    for (int i = 0; i < N; ++i) even[i] = a[i];
+    UNROLL
+    for (int i = 0; i < N; ++i) odd[i] = v[i];
+    product_row<N / 2, true>(even, v, w);
+    product_row<N / 2, true>(odd, v + 1, w);
+    r[0] = even[0];
+    add<N + 1>(r + 1, even + 1, odd);
+}
+
 // --- the quotient of a Barrett reduction -----------------------------------------------------------------------------
 
 // Columns below word C = max(N - 2, 0) are left out: they hold less than (N - 2) W^N (1 + 2^-30) / W. Words are

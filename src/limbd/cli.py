@@ -7,6 +7,8 @@ Every command imports what it needs when it runs, so that `limbd --help` and `li
 from __future__ import annotations
 
 import argparse
+import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from limbd.ops.base import Op
 
 INTERRUPTED = 130
+
+# What writing to a full or failing disk gives; files that a user names have errors of their own.
+OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 DESCRIPTION = """\
 A batch worker for big-integer arithmetic on GPUs: a frame comes in on the standard input, a TCP port or a Unix socket,
@@ -83,7 +88,15 @@ def _run_serve(options: argparse.Namespace) -> int:
 
 
 def _configure_call(parser: argparse.ArgumentParser) -> None:
+    from limbd.ops.tuning import NEVER_BATCHED
+
     args.add_question(parser)
+    parser.add_argument(
+        "--exact-op",
+        action="store_true",
+        help=f"mod-inv whatever n: without this, more than {NEVER_BATCHED} elements are asked for as mod-inv-batch, "
+        "where the worker knows it (the same answers, sooner)",
+    )
     parser.add_argument("--replay", type=Path, metavar="FILE", help="send a frame as --keep-failed or `frame` wrote it")
     parser.add_argument("--out", metavar="FILE", help="write .bin, .npy or text instead of printing")
     parser.add_argument("--decimal", action="store_true", help="print decimal instead of hexadecimal")
@@ -94,12 +107,14 @@ def _run_call(options: argparse.Namespace) -> int:
     from limbd.harness import asking, textio
 
     if options.replay:
+        if options.op is not None or options.modulus is not None:
+            raise textio.InputError("--replay FILE is the whole question: no op, modulus or operands beside it")
         with args.client_of(options) as client:
             values = asking.replay(client, options.replay)
     else:
         operands = textio.as_operands(args.specs_of(options))
         with args.client_of(options) as client:
-            values = asking.call(client, options.op, operands, options.modulus)
+            values = asking.call(client, options.op, operands, options.modulus, exact=options.exact_op)
     textio.write_numbers(values, options.out, sys.stdout, decimal=options.decimal)
     return OK
 
@@ -254,7 +269,7 @@ def _parser(chosen: str | None) -> argparse.ArgumentParser:
 def _parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
     """argparse gives up on positional arguments behind an option (`call mod-mul --modulus 7 3 5`): they are operands."""
     options, rest = parser.parse_known_args(words)
-    if rest and hasattr(options, "values") and not any(word.startswith("-") for word in rest):
+    if rest and hasattr(options, "values") and not any(word.startswith("-") and word != "-" for word in rest):
         options.values += rest
     elif rest:
         parser.error(f"unrecognised arguments: {' '.join(rest)}")
@@ -263,6 +278,7 @@ def _parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Na
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The entry point of `limbd`. Returns the exit code; argparse exits by itself for --help and mistakes."""
+    _replace_closed_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     parser = _parser(next((word for word in words if not word.startswith("-")), None))
     options = _parse(parser, words)
@@ -273,11 +289,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone; the interpreter must not complain about it when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()  # whoever read it has gone
+        return FAILED
+    except OSError as error:
+        if error.errno not in OUTPUT_ERRORS and not isinstance(error, io.UnsupportedOperation):
+            raise
+        _forget_output()
+        reason = error.strerror or "it is closed"
+        print(f"limbd {options.command}: cannot write the standard output: {reason}", file=sys.stderr)
         return FAILED
     except Exception as error:
         return _report(error, options.command)
+
+
+def _replace_closed_streams() -> None:
+    """Python has None for a standard stream that is closed at the start. Reading one finds its end; writing to the
+    output is an error, so it is opened for reading; what is said on stderr is lost. Each gets its own descriptor back,
+    the lowest that is free."""
+    for name, mode in (("stdin", "r"), ("stdout", "r"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            fd = os.open(os.devnull, os.O_RDONLY if mode == "r" else os.O_WRONLY)
+            os.set_inheritable(fd, True)
+            setattr(sys, name, os.fdopen(fd, mode))
+
+
+def _forget_output() -> None:
+    """The interpreter must not complain when it flushes at exit what cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _report(error: Exception, command: str) -> int:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import shutil
 import stat
 import tempfile
 import threading
@@ -23,6 +22,7 @@ from pathlib import Path
 import platformdirs
 
 from limbd.ops.status import ServiceError, Status
+from limbd.worker.device.vanishing import VanishingFolder
 
 # Part of every key: raise it whenever what is stored, or how it is called, changes without its text changing.
 SCHEMA = 1
@@ -74,7 +74,7 @@ class Cache:
         self.builds = 0
         self.hits = 0
         self._memory: dict[str, bytes] = {}
-        self._scratch: str | None = None
+        self._scratch: VanishingFolder | None = None
         self._lock = threading.Lock()
         self._key_locks: dict[str, threading.Lock] = {}
         if self.note:
@@ -96,7 +96,7 @@ class Cache:
         with self._lock:
             scratch, self._scratch = self._scratch, None
         if scratch is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.close()
 
     def _fetch(self, key: Key, build: Callable[[], bytes]) -> tuple[Path | None, bytes]:
         name = key.file_name()
@@ -144,9 +144,8 @@ class Cache:
         try:
             with self._lock:
                 if self._scratch is None:
-                    self._scratch = tempfile.mkdtemp(prefix="limbd-")
-                folder = Path(self._scratch)
-            return _write_atomically(folder, name, seal(data))
+                    self._scratch = VanishingFolder("limbd-")
+            return _write_atomically(self._scratch.path, name, seal(data))
         except OSError as error:
             message = f"a compiled kernel cannot be stored: {error}"
             raise ServiceError(

@@ -26,8 +26,15 @@ def choose(name: str, device: int, device_memory: int | None, cache: Path | None
         except (LimbdError, ImportError, OSError) as error:
             refused.append(f"{candidate}: {error}")
         else:
-            return backend, "; ".join(["asked for by name" if name != "auto" else "the first that works", *refused])
+            reason = "asked for by name" if name != "auto" else "the first that works"
+            return backend, "; ".join([reason, *refused, *_cache_note(backend)])
     raise NoBackend("; ".join(refused))
+
+
+def _cache_note(backend: Backend) -> list[str]:
+    """Kernels that are compiled at every start are to be explained."""
+    note = getattr(getattr(backend, "cache", None), "note", "")
+    return [f"compiled kernels are kept in memory: {note}"] if note else []
 
 
 def _cuda(device: int, device_memory: int | None, cache: Path | None) -> Backend:

@@ -248,7 +248,7 @@ class CpuBackend:
 
     def _launch(self, launch: Launch, lane: _Lane) -> None:
         kernel = launch.kernel
-        packed = kernel.struct.pack(launch.values, lane.addresses)
+        packed = launch.pack(lane.addresses)
         arguments = _aligned_empty(len(packed))
         arguments[:] = np.frombuffer(packed, np.uint8)
         chunk = max(1, launch.grid // (self._threads * CHUNKS_PER_THREAD))

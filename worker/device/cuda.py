@@ -120,9 +120,9 @@ class CudaBackend:
         self._context.bind()
         self._context.unregister(memory)
 
-    def prepare(self, units: Iterable[Unit], *, threads: int = 2) -> None:
-        """Compiles and loads units, several at a time, so that no batch waits for them."""
-        self._modules.prepare(units, threads)
+    def prepare(self, units: Iterable[Unit]) -> None:
+        """Compiles and loads units, as many at a time as there are processors, so that no batch waits for them."""
+        self._modules.prepare(units, len(os.sched_getaffinity(0)))
 
     def run(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
         return self.finish(self.start(request, plan, result))

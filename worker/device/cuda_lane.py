@@ -132,7 +132,7 @@ class Lane:
 
     def prepare(self, launch: Launch, function: Any) -> Prepared:
         """The launch with its struct packed for this lane's buffers."""
-        packed = launch.kernel.struct.pack(launch.values, self.addresses)
+        packed = launch.pack(self.addresses)
         shape = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
         return Prepared(function, shape, ctypes.create_string_buffer(packed, len(packed)))
 

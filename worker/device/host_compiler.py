@@ -9,7 +9,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -19,6 +18,7 @@ from pathlib import Path
 from limbd.kernels.source import Source
 from limbd.ops.status import ServiceError, Status
 from limbd.worker.device.cache import Key
+from limbd.worker.device.vanishing import VanishingFolder
 
 REMEDY = "install g++, or: pip install 'limbd[zig]'"
 
@@ -67,8 +67,7 @@ class HostCompiler:
 
     def compile(self, source: Source, variant: Variant) -> bytes:
         """The shared library's bytes. Raises ServiceError(INTERNAL) with the compiler's log."""
-        with tempfile.TemporaryDirectory(prefix="limbd-compile-") as name:
-            folder = Path(name)
+        with VanishingFolder("limbd-compile-") as folder:
             for path, text in ((source.name, source.main), *source.headers):
                 file = folder / path
                 file.parent.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import asdict, dataclass, field, fields
+from operator import attrgetter
 
 from limbd.ops.status import Status
 from limbd.worker.device.base import BackendInfo, Outcome
@@ -40,11 +41,15 @@ class Job:
     result_bytes: int
 
     def pack(self) -> bytes:
-        return _JOB.pack(*(getattr(self, f.name) for f in fields(self)))
+        return _JOB.pack(*_job_fields(self))
 
     @classmethod
     def unpack(cls, message: bytes) -> Job:
         return cls(*_JOB.unpack(message))
+
+
+# Made once: a job is packed for every request.
+_job_fields = attrgetter(*(each.name for each in fields(Job)))
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,8 @@ BLOCK_EDGES = (1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 511, 
 # One for each product, with and without non-units but 0.
 MODULI = {
     Product.MONTGOMERY: (2**255 - 19, P128 * Q127, 15),
-    Product.FOLD: (SECP256K1, 2**256 - 1),
+    Product.FOLD: (2**256 - 189, 2**256 - 1),
+    Product.FOLD_MONIC: (SECP256K1, 2**256 - 2**32 - 75),
     Product.EVEN: (2**256 - 2, 2**40, 30),
 }
 ALL_MODULI = tuple(m for moduli in MODULI.values() for m in moduli)
@@ -117,11 +118,11 @@ def test_nothing_but_zeros(row: BatchRow, kernels: Backend) -> None:
 
 
 @EVERY_ROW
-@pytest.mark.parametrize("m", [15, 2**256 - 1, P128 * Q127, 30, 2 * P128], ids=hex)
+@pytest.mark.parametrize("m", [15, 2**256 - 1, 2**256 - 2**32 - 75, P128 * Q127, 30, 2 * P128], ids=hex)
 def test_non_units_whose_product_is_zero(row: BatchRow, m: int, kernels: Backend) -> None:
     """Neither they nor anything else in their block is taken for what it is not; the next block is left alone."""
     rng = random.Random(f"{row} {m}")
-    factor = {15: 3, 2**256 - 1: 3, P128 * Q127: P128, 30: 5, 2 * P128: 2}[m]
+    factor = {15: 3, 2**256 - 1: 3, 2**256 - 2**32 - 75: 7, P128 * Q127: P128, 30: 5, 2 * P128: 2}[m]
     n = row.block * row.elements
     xs = units_mod(rng, m, 2 * n)
     for first, second in ((0, 1), (0, row.block % n), (n - 1, 0), (1, n // 2), (n - 1, n)):

@@ -138,6 +138,27 @@ def test_without_a_usable_folder_it_works_in_memory(tmp_path: Path, kind: str) -
     assert not file.exists()
 
 
+def test_what_stands_in_for_a_folder_goes_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("")
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from limbd.worker.device.cache import Cache, Key\n"
+        "key = Key('so', '', (), '', 'entry', '')\n"
+        "print(Cache(Path(sys.argv[1])).load_file(key, lambda: b'\\x7fELF').exists(), flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    (tmp_path / "temporary").mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    command = (sys.executable, "-c", program, str(tmp_path / "cache"))
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "True\n", done.stderr
+    end = time.monotonic() + 10
+    while any((tmp_path / "temporary").iterdir()):
+        assert time.monotonic() < end, "left behind"
+        time.sleep(0.01)
+
+
 def test_leftovers_of_dead_writers_are_swept_and_living_ones_kept(tmp_path: Path) -> None:
     program = (
         "import fcntl, sys, tempfile, time\n"

@@ -69,6 +69,15 @@ def double_any(rng: random.Random, m: int, n: int) -> int:
     return below(rng, W ** (2 * n), m * m, (m - 1) ** 2, W**n * (W**n - 1))
 
 
+def double_folded(rng: random.Random, m: int, n: int) -> int:
+    """Half of them with a residue at which the fold's second sum leaves 256 bits, or only just does not."""
+    if rng.randrange(2):
+        return double_any(rng, m, n)
+    c = W**n - m
+    v = rng.choice((c, c - 1, c + 1, rng.randrange(2 * c), c + rng.randrange(c * c)))
+    return rng.randrange((W ** (2 * n) - v) // m) * m + v
+
+
 # --- what field_check.cu calls: number, operands, model, which moduli ---------------------------------------------------------
 
 
@@ -100,6 +109,10 @@ def folding(m: int, n: int) -> bool:
     return n == 8 and 0 < 2**256 - m < 2**64
 
 
+def monic(m: int, n: int) -> bool:
+    return n == 8 and 2**32 <= 2**256 - m < 3 * 2**31
+
+
 def inverse_of_r(m: int, n: int) -> int:
     return pow(1 << 32 * n, -1, m)
 
@@ -119,7 +132,8 @@ OPERATIONS: dict[str, tuple[int, tuple[Draw, ...], Model, Callable[[int, int], b
     "barrett::square": (12, (residue,), lambda m, n, x, y: x * x % m, partial),
     "barrett::multiply, full": (13, (residue, residue), lambda m, n, x, y: x * y % m, full),
     "barrett::square, full": (14, (residue,), lambda m, n, x, y: x * x % m, full),
-    "fold::reduce": (15, (double_any,), lambda m, n, x, y: x % m, folding),
+    "fold::reduce": (15, (double_folded,), lambda m, n, x, y: x % m, folding),
+    "fold::reduce, monic": (16, (double_folded,), lambda m, n, x, y: x % m, monic),
 }
 
 
@@ -141,7 +155,8 @@ def moduli(n: int) -> list[int]:
     ]
     edges += [top - rng.randrange(1, 2**31), 0xC0 << (32 * n - 8) | 1]
     if n == 8:
-        edges += [2**256 - 2**32 - 977, 2**256 - 2**64 + 1, tight_modulus(8, 134, 4), tight_modulus(8, 134, 5)]
+        edges += [2**256 - 2**32 - 977, 2**256 - 2**32, 2**256 - 3 * 2**31 + 1, 2**256 - 3 * 2**31, 2**256 - 2**64 + 1]
+        edges += [tight_modulus(8, 134, 4), tight_modulus(8, 134, 5)]
     shorter = [rng.getrandbits(bits) | 1 << (bits - 1) for bits in (32 * n - 31, 32 * n - 17, 32 * n - 1, 16 * n + 1)]
     hard = [hard_integer(rng, n) or 1 for _ in range(6)]
     return [m for m in dict.fromkeys((*edges, *shorter, *hard)) if 1 <= m < top]

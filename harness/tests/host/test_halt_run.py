@@ -44,6 +44,7 @@ modulus = "f"
 n = 5
 back_to_back = 4
 samples = 2
+inputs = "ones"
 +++
 """
 
@@ -115,7 +116,7 @@ def test_a_right_candidate_is_measured(cpu: Any, tmp_path: Path) -> None:
     assert small["checked"] == [40 * small["input_sets"]] * 2
     assert small["incumbent_texts"] == small["candidate_texts"]
     assert small["candidate_plan"]["launches"][0]["kernel"] == "mod_inv_odd"
-    assert (len(sweep["candidate_samples"]), sweep["back_to_back"]) == (2, 4)
+    assert (len(sweep["candidate_samples"]), sweep["back_to_back"], sweep["inputs"]) == (2, 4, "ones")
     assert len(said) == 5
 
 

@@ -9,7 +9,6 @@ import pytest
 from limbd.harness import fuzz, kat
 from limbd.harness.inputs import PLAIN_BITS, known_residues
 from limbd.harness.targets import ClientTarget
-from limbd.harness.vectors import load
 from limbd.ops import OPS
 from limbd.worker.client import Client
 
@@ -20,7 +19,7 @@ def test_known_answers_and_hard_operands_by_frames(backend: str, kernel_cache: P
         target = ClientTarget(client, f"--backend {backend}")
         report = kat.run(target)
         assert report.failures == []
-        plain = [batch for op in OPS for batch in load(op.name) if batch.width == PLAIN_BITS // 8]
+        plain = [batch for op in OPS for batch in kat.batches(op.name, target) if batch.width == PLAIN_BITS // 8]
         assert report.passed == sum(batch.n for batch in plain)
         found = fuzz.run(target, seed="frames", rounds=len(known_residues()) // 4)
         assert found.failures == []

@@ -101,6 +101,7 @@ OPERATIONS: dict[str, tuple[int, int, Callable[[random.Random, int], Case], Mode
     "montgomery_product_full": (13, 1, montgomery_case, lambda n, c: montgomery(n, c[0] * c[1], c[2])),
     "montgomery_product": (14, 1, montgomery_small_case, lambda n, c: montgomery(n, c[0] * c[1], c[2])),
     "montgomery_reduce": (15, 1, montgomery_reduce_case, lambda n, c: montgomery(n, c[0], c[2])),
+    "monic_multiply_add": (18, 2, any_case, lambda n, c: c[0] + c[1] * (W + c[3])),
     "low_multiply_add": (16, 0, any_case, lambda n, c: (c[0] + c[1] * c[2]) % W**n),
 }
 
@@ -118,7 +119,7 @@ def run(backend: Backend, n: int, operation: int, cases: list[Case]) -> list[int
 @pytest.mark.parametrize("n", LIMBS)
 def test_every_operation(layers: Backend, n: int) -> None:
     for name, (number, more, operands, model) in OPERATIONS.items():
-        if name.startswith("montgomery") and n % 2:
+        if name.startswith(("montgomery", "monic")) and n % 2:
             continue
         rng = random.Random(f"{name} {n}")
         cases = [operands(rng, n) for _ in range(CASES)]

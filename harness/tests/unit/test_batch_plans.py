@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from limbd.ops import by_name
+from limbd.ops import by_name, tuning
 from limbd.ops.base import Call, Launch, LaunchPlan, Request, Traits
 from limbd.ops.mod_inv_batch import MOD_INV_BATCH, Product, launch_with, lookup_steps, product_of, resident, share, unit
 from limbd.ops.params.fields import FIELDS
@@ -22,7 +22,7 @@ HOST = Traits("cpu", "x86_64", 2, 1 << 34)
 SECP256K1 = 2**256 - 2**32 - 977
 
 EVERY_ROW = pytest.mark.parametrize(
-    "row", [row for tuning in BATCH_TABLE.values() for row in tuning.rows], ids=lambda row: row.storage.name
+    "row", dict.fromkeys(row for entry in BATCH_TABLE.values() for row in entry.rows), ids=lambda row: row.storage.name
 )
 
 
@@ -40,23 +40,23 @@ def only_launch(plan: LaunchPlan) -> Launch:
 
 @pytest.mark.parametrize("traits", [H200, HOST], ids=["cuda", "cpu"])
 def test_small_batches_are_mod_invs(traits: Traits) -> None:
-    alone = batch_tuning(traits.kind, traits.arch).alone
+    alone = batch_tuning(traits.kind, traits.arch, 8).alone
     small, large = request_of(SECP256K1, alone), request_of(SECP256K1, alone + 1)
     assert only_launch(MOD_INV_BATCH.plan(small, traits)) == only_launch(by_name("mod-inv").plan(small, traits))
     assert only_launch(MOD_INV_BATCH.plan(large, traits)).kernel.name == "mod_inv_batch"
 
 
 def test_rows_are_in_order_and_name_their_source() -> None:
-    for tuning in BATCH_TABLE.values():
-        bounds = [row.up_to for row in tuning.rows]
+    for entry in BATCH_TABLE.values():
+        bounds = [row.up_to for row in entry.rows]
         limits = [bound for bound in bounds[:-1] if bound is not None]
         assert bounds == [*limits, None] and limits == sorted(set(limits))
-        assert all(limit > tuning.alone for limit in limits)
-        assert tuning.source and all(row.source for row in tuning.rows)
-        assert all(row.block in (32, 64, 128, 256) and row.steps in (0, *range(8, 13)) for row in tuning.rows)
-        assert tuning.row(tuning.alone) is None
-        for row in tuning.rows:
-            assert tuning.row(row.up_to or 10**9) is row
+        assert all(limit > entry.alone for limit in limits)
+        assert entry.source and all(row.source for row in entry.rows)
+        assert all(row.block in (32, 64, 128, 256) and row.steps in (0, *range(8, 13)) for row in entry.rows)
+        assert entry.row(entry.alone) is None
+        for row in entry.rows:
+            assert entry.row(row.up_to or 10**9) is row
 
 
 @EVERY_ROW
@@ -81,7 +81,8 @@ def test_a_share_grows_only_when_every_multiprocessor_has_its_blocks() -> None:
 
 def test_the_product_is_the_cheapest_that_serves_the_modulus() -> None:
     cases = {
-        Product.FOLD: (SECP256K1, 2**256 - 1, 2**256 - 2**64 + 1),
+        Product.FOLD: (2**256 - 1, 2**256 - 2**32 + 1, 2**256 - 2**33 - 977, 2**256 - 2**64 + 1),
+        Product.FOLD_MONIC: (SECP256K1, 2**256 - 2**32 - 1, 2**256 - 3 * 2**31 + 1),
         Product.MONTGOMERY: (1, 3, 2**256 - 2**64 - 1, 2**255 - 19, FIELDS[3].modulus),
         Product.EVEN: (2, 2**255, 2**256 - 2, 2**256 - 2**64),
     }
@@ -92,7 +93,8 @@ def test_the_product_is_the_cheapest_that_serves_the_modulus() -> None:
 @EVERY_ROW
 def test_a_warp_inverts_what_it_can(row: BatchRow) -> None:
     by_warp = replace(row, steps=12)
-    assert lookup_steps(Product.FOLD, 8, by_warp) == lookup_steps(Product.MONTGOMERY, 8, by_warp) == 12
+    for product in (Product.FOLD, Product.FOLD_MONIC, Product.MONTGOMERY):
+        assert lookup_steps(product, 8, by_warp) == 12
     assert lookup_steps(Product.EVEN, 8, by_warp) == lookup_steps(Product.MONTGOMERY, 12, by_warp) == 0
     assert resident(Product.EVEN, 8, row) <= row.resident and resident(Product.MONTGOMERY, 12, row) >= 1
     assert f"WARP_TABLE[{2 << 12}]" in unit(Product.FOLD, 8, by_warp).params
@@ -103,7 +105,7 @@ def test_every_plan_uses_listed_units(traits: Traits) -> None:
     listed = set(MOD_INV_BATCH.units(traits))
     rng = random.Random("plans")
     for n in (1, 300, 10_000, 100_000, 300_000, 3_000_000):
-        for modulus in (1, 2, 15, SECP256K1, rng.getrandbits(256) | 1, rng.getrandbits(200) & ~1):
+        for modulus in (1, 2, 15, SECP256K1, 2**256 - 1, rng.getrandbits(256) | 1, rng.getrandbits(200) & ~1):
             for tight in (traits, replace(traits, whole=False, memory=1 << 20)):
                 plan = MOD_INV_BATCH.plan(request_of(modulus, n), tight)
                 assert {launch.kernel.unit for piece in plan.pieces for launch in piece.launches} <= listed
@@ -134,6 +136,29 @@ def test_the_reference_by_montgomerys_trick(m: int) -> None:
         for xs in ([rng.getrandbits(256) for _ in range(n)], [0] * n, [*[1] * n, 3, 5]):
             numbers = [gmpy2.mpz(x) for x in xs]
             assert batch_inverse(numbers, gmpy2.mpz(m)) == [inverse(x, gmpy2.mpz(m)) for x in numbers]
+
+
+@pytest.mark.parametrize("n", [10_000, 100_000, 1_000_000])
+def test_rows_may_differ_by_limbs(n: int) -> None:
+    field = next(field for field in FIELDS if field.name == "bls12_381_fp")
+    wide = Request(
+        MOD_INV_BATCH, n, 0, field.modulus, 48, {"x": np.broadcast_to(np.zeros(1, np.uint32), (n, 12))}, field
+    )
+    for request, limbs in ((request_of(2**255 - 19, n), 8), (wide, 12)):
+        launch = only_launch(MOD_INV_BATCH.plan(request, H200))
+        row = batch_tuning("cuda", "sm_90", limbs).row(n)
+        assert row is not None
+        assert launch == launch_with(row, request, n, H200) and dict(launch.kernel.unit.constants)["LIMBS"] == limbs
+    assert batch_tuning("cuda", "sm_90", 8).row(100_000) != batch_tuning("cuda", "sm_90", 12).row(100_000)
+
+
+def test_the_most_exact_entry_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = batch_tuning("cuda", "sm_90", 8)
+    table = {key: replace(some, source=str(key)) for key in ((8, "sm_90"), ("*", "sm_90"), (8, "*"), ("*", "*"))}
+    monkeypatch.setattr(tuning, "BATCH_TABLE", {**table, ("*", "cpu"): replace(some, source="cpu")})
+    asked = (("cuda", "sm_90", 8), ("cuda", "sm_90", 12), ("cuda", "sm_80", 8), ("cuda", "sm_80", 12))
+    assert [batch_tuning(*each).source for each in asked] == [str(key) for key in table]
+    assert {batch_tuning("cpu", "x86_64", limbs).source for limbs in (8, 12)} == {"cpu"}
 
 
 def test_a_wide_field_gets_twelve_limbs() -> None:

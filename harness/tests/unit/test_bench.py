@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+from math import gcd
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from limbd.harness import bench, bench_compare, bench_view, figures, report
+from limbd.harness import bench, bench_compare, bench_inputs, bench_view, figures, report
 from limbd.harness.demo import PLAIN_WIDTH
+from limbd.harness.inputs import UNIFORM, powers_of_two
 from limbd.harness.textio import InputError
-from limbd.ops import OPS
-from limbd.ops.base import Request
+from limbd.ops import OPS, by_name
+from limbd.ops.base import Request, Traits
+from limbd.ops.params.layout import to_ints
 from limbd.worker.device.measurement import take_samples
 from limbd.worker.device.reference import ReferenceBackend
 
@@ -84,6 +87,93 @@ def test_inputs_are_below_the_modulus_and_differ_between_sets() -> None:
         assert case.value < 100 or not (one.arrays["a"] == other.arrays["a"]).all()
 
 
+def test_structured_inputs_are_drawn_and_differ_between_sets() -> None:
+    for modulus in ("secp256k1_fp", "bls12_381_fp", "1"):
+        case = bench.Case("mod-inv", modulus, 300, inputs="powers-of-two")
+        drawn = [to_ints(bench.request_of(case, seed).arrays["x"]) for seed in (0, 1)]
+        assert {*drawn[0], *drawn[1]} <= set(powers_of_two(case.value))
+        assert modulus == "1" or (drawn[0] != drawn[1] and len(set(drawn[0])) > 150)
+    assert case.name == "mod-inv 1 n=300 powers-of-two"
+    assert bench.case_record(case)["inputs"] == "powers-of-two"
+    exponents = bench.request_of(bench.Case("mod-exp", "secp256k1_fp", 50, inputs="ones"), 0)
+    assert len(set(to_ints(exponents.arrays["e"]))) == 50 and len(set(to_ints(exponents.arrays["a"]))) == 2
+
+
+# --- inputs ---
+
+PRODUCT = f"{bench_inputs.COMPOSITE:x}"
+DEVICES = {"cuda": Traits("cuda", "sm_90", 132, 1 << 34), "cpu": Traits("cpu", "x86_64", 2, 1 << 34)}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("op", ["mod-inv", "mod-inv-batch"])
+@pytest.mark.parametrize(("n", "modulus"), [(50, PRODUCT), (20_011, PRODUCT), (5000, f"{3 * (2**250 - 207):x}")])
+def test_one_element_of_each_block_has_no_inverse(device: str, op: str, n: int, modulus: str) -> None:
+    traits = DEVICES[device]
+    case = bench.Case(op, modulus, n, inputs=bench_inputs.NON_UNIT)
+    request = bench.request_of(case, 0)
+    every = bench_inputs.place(request, case.inputs, traits, 0)
+    plan = by_name("mod-inv-batch").plan(dataclasses.replace(request, op=by_name("mod-inv-batch")), traits)
+    launch = plan.pieces[0].launches[0]
+    assert every == (launch.block * launch.values["elements"] if launch.kernel.name == "mod_inv_batch" else n)
+    values = to_ints(request.arrays["x"])
+    factor = bench_inputs.odd_factor(case.value)
+    non_units = [i for i, x in enumerate(values) if x % factor == 0]
+    assert [i // every for i in non_units] == list(range(-(-n // every)))
+    assert all(0 < x < case.value for x in values)
+    assert all(gcd(x, case.value) == 1 for x in values if x % factor)
+
+
+def test_the_two_ops_get_the_same_inputs_and_sets_differ() -> None:
+    def placed(op: str, kind: str, seed: int) -> list[int]:
+        request = bench.request_of(bench.Case(op, PRODUCT, 20_000, inputs=kind), seed)
+        bench_inputs.place(request, kind, DEVICES["cuda"], seed)
+        return to_ints(request.arrays["x"])
+
+    for kind in bench_inputs.KINDS:
+        assert placed("mod-inv", kind, 3) == placed("mod-inv-batch", kind, 3) != placed("mod-inv", kind, 4)
+
+
+def test_a_zero_in_each_block() -> None:
+    request = bench.request_of(bench.Case("mod-inv-batch", "secp256k1_fp", 9000), 0)
+    every = bench_inputs.place(request, bench_inputs.ZERO, DEVICES["cuda"], 0)
+    zeros = np.flatnonzero(~request.arrays["x"].any(axis=1))
+    assert every and [int(i) // every for i in zeros] == list(range(-(-9000 // every)))
+
+
+@pytest.mark.parametrize("kind", bench_inputs.KINDS)
+@pytest.mark.parametrize("op", ["mod-inv", "mod-inv-batch"])
+def test_inputs_are_recorded_and_checked(kind: str, op: str) -> None:
+    case = bench.Case(op, PRODUCT, 200, samples=2, inputs=kind)
+    found = bench.run_case(ReferenceBackend(), case)
+    assert found["inputs"] == kind and found["checked"] == 200 * found["input_sets"]
+    assert found.get("zero_results") == (None if kind == UNIFORM else -(-200 // found["inputs_block"]))
+    assert (kind in case.name) == (kind != UNIFORM)
+
+
+def test_inputs_that_cannot_be_made() -> None:
+    for op, modulus, kind in (
+        ("mod-mul", PRODUCT, bench_inputs.ZERO),
+        ("mod-inv", "secp256k1_fp", bench_inputs.NON_UNIT),
+        ("mod-inv", "10000", bench_inputs.NON_UNIT),
+        ("mod-inv", "1", bench_inputs.NON_UNIT),
+        ("mod-inv", "7", bench_inputs.NON_UNIT),
+    ):
+        with pytest.raises(InputError, match=kind):
+            bench.run_case(ReferenceBackend(), bench.Case(op, modulus, 20, samples=2, inputs=kind))
+
+
+def test_the_claims_about_batches_have_their_cases() -> None:
+    """Medians of 200, and non-units beside mod-inv modulo the same composite."""
+    batched = [case for case in bench.CASES if case.op == "mod-inv-batch"]
+    assert {case.samples for case in batched} == {200}
+    assert {case.n for case in batched if case.modulus == "secp256k1_fp"} >= {10**4, 10**5, 10**6, 10**7}
+    spoilt = {case.op: case for case in bench.CASES if case.inputs == bench_inputs.NON_UNIT}
+    assert spoilt.keys() == {"mod-inv", "mod-inv-batch"}
+    assert dataclasses.replace(spoilt["mod-inv"], op="mod-inv-batch") == spoilt["mod-inv-batch"]
+    assert spoilt["mod-inv"].n == 10**6
+
+
 def test_large_batches_are_checked_at_both_ends_and_in_between() -> None:
     rows = bench._rows(1 << 20, 4096)
     assert len(rows) <= 4096 and rows[:1024] == list(range(1024)) and rows[-1] == (1 << 20) - 1
@@ -135,6 +225,16 @@ def test_the_table_has_one_row_for_a_batch() -> None:
         "k/s",
         "1",
     ]
+
+
+def test_inputs_are_rows_of_their_own() -> None:
+    cases = [dataclasses.replace(SMALL, inputs=kind) for kind in bench_inputs.KINDS]
+    old = {key: value for key, value in record_of(SMALL, [0.1]).items() if key != "inputs"}
+    console = Console(width=PLAIN_WIDTH)
+    with console.capture() as shown:
+        console.print(bench_view.bench_table([old, *(record_of(case, [0.5, 0.5]) for case in cases)]))
+    rows = shown.get().splitlines()[2:]
+    assert len(rows) == 3 and "secp256k1_fp zero " in rows[1] and "secp256k1_fp non-unit " in rows[2]
 
 
 @pytest.mark.parametrize("ending", ["svg", "png"])
@@ -205,6 +305,8 @@ def test_bench_writes_shows_and_compares(tmp_path: Path) -> None:
     [
         (("mod-add",), "--params"),
         (("mod-add", "-m", "7", "--backend", "null"), "null"),
+        (("mod-add", "-m", "7", "--inputs", "zero-per-block", "--backend", "reference"), "mod-add inverts nothing"),
+        (("mod-inv", "-m", "7", "--inputs", "non-unit-per-block", "--backend", "reference"), "no multiple of an odd"),
         (("mod-add", "-m", "7", "--n", "0"), "not in 1..2^32-1"),
         (("mod-add", "-m", "7", "--n", "many"), "no number of elements"),
         (("mod-add", "-m", "7", "--plot", "rate.gif", "--backend", "reference"), ".svg or .png"),

@@ -56,6 +56,21 @@ def test_an_environment_is_ready_only_as_it_was_stamped(bootstrap: ModuleType, t
     assert environment.installed() == set()
 
 
+@pytest.mark.parametrize(
+    ("extras", "ending"), [((), ""), (("cuda",), "[cuda]"), (("test", "compile"), "[compile,test]")]
+)
+def test_what_pip_is_asked_for(bootstrap: ModuleType, tmp_path: Path, extras: tuple[str, ...], ending: str) -> None:
+    """pip refuses empty brackets, and a machine without a GPU needs no extra for the demo."""
+    environment = bootstrap.Environment(tmp_path / "venv", sys.executable, extras)
+    said = tmp_path / "said"
+    script(
+        environment.path / "bin/python",
+        f'case "$*" in *--editable*) echo "$*" > {said};; *pip*) exit 0;; *) exit 1;; esac',
+    )
+    environment.prepare()
+    assert said.read_text().rstrip().endswith(f"--editable {ROOT}{ending}")
+
+
 def test_a_python_without_ensurepip_is_told_what_to_install(bootstrap: ModuleType, tmp_path: Path) -> None:
     version = 'case "$1" in -c) echo 3.11.2; exit 0;; esac'
     python = script(tmp_path / "python3", f"{version}\necho ensurepip is not available\nexit 1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,13 @@ def test_auto_takes_the_first_that_works_and_says_what_did_not(monkeypatch: pyte
     assert "no card here" in reason and "no compiler here" in reason
     with pytest.raises(NoBackend, match="no card here"):
         choose("cuda", 0, None, None)
+
+
+def test_an_unusable_cache_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are then compiled at every start."""
+    backend = SimpleNamespace(cache=SimpleNamespace(note="/x is not writable"))
+    monkeypatch.setitem(choose_module._MAKERS, "cpu", lambda device, memory, cache: backend)
+    assert choose_module.choose("cpu", 0, None, None)[1].endswith("kept in memory: /x is not writable")
 
 
 def test_a_mistake_in_a_backend_is_no_reason_to_take_another(monkeypatch: pytest.MonkeyPatch) -> None:

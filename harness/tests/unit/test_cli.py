@@ -100,7 +100,8 @@ def test_call_reads_and_writes_files(tmp_path: Path) -> None:
     assert np.array_equal(np.load(tmp_path / "c.npy"), from_ints([10, 18, 28]))
     assert (tmp_path / "c.bin").read_bytes() == from_ints([10, 18, 28]).tobytes()
     assert (tmp_path / "c.txt").read_text() == "0xa\n0x12\n0x1c\n"
-    assert said("call", "mod-inv", "-m", "7", "--x", "-", *REFERENCE, feed=b"2\n3\n") == "0x4\n0x5\n"
+    for operand in (("--x", "-"), ("-",)):
+        assert said("call", "mod-inv", "-m", "7", *operand, *REFERENCE, feed=b"2\n3\n") == "0x4\n0x5\n"
 
 
 def test_call_replays_a_frame(tmp_path: Path) -> None:
@@ -112,7 +113,8 @@ def test_call_replays_a_frame(tmp_path: Path) -> None:
 
 def test_a_refused_request_is_exit_1() -> None:
     assert "BAD_MODULUS" in refused(1, "call", "mod-mul", "--modulus", "0", "3", "5", *REFERENCE)
-    assert "cannot connect" in refused(1, "call", "mod-inv", "-m", "7", "3", "--connect", "unix:/nonexistent/socket")
+    for address in ("unix:/nonexistent/socket", f"{'x' * 64}:1"):
+        assert "cannot connect" in refused(1, "call", "mod-inv", "-m", "7", "3", "--connect", address)
 
 
 # --- mistakes ---
@@ -139,7 +141,9 @@ def test_a_refused_request_is_exit_1() -> None:
         (("call", "--replay", "absent"), "absent"),
         (("pipe", "--backend", "abacus"), "abacus"),
         (("serve",), "--listen"),
+        (("call", "--replay", "absent", "mod-inv"), "whole question"),
         (("decode", "absent"), "absent"),
+        (("decode", "--width", str(1 << 62)), "4-byte limbs"),
         (("fuzz", "--seconds", "-1"), "-1"),
     ],
 )
@@ -152,6 +156,25 @@ def test_a_reader_that_leaves_is_no_traceback() -> None:
     stream = b"BCGB" + struct.pack("<II", 0, 200_000) + bytes(800_000)
     done = subprocess.run(["bash", "-c", command], input=stream, capture_output=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == (b"OK n=200000\n", b"")
+
+
+@pytest.mark.parametrize("words", ["frame mod-mul -m 7 3 5", "decode", "call mod-mul -m 7 3 5 --backend null"])
+@pytest.mark.parametrize(
+    ("redirection", "reason"), [(">/dev/full", b"No space left on device"), (">&-", b"it is closed")]
+)
+def test_an_output_that_takes_nothing_is_one_line(words: str, redirection: str, reason: bytes) -> None:
+    command = f"{sys.executable} -m limbd.cli {words} {redirection}"
+    done = subprocess.run(["sh", "-c", command], input=ANSWER, capture_output=True, timeout=60, check=False)
+    name = words.split()[0].encode()
+    assert done.stderr == b"limbd " + name + b": cannot write the standard output: " + reason + b"\n"
+    assert done.returncode == 1
+
+
+def test_a_closed_input_is_an_empty_one() -> None:
+    for words in ("decode", "call mod-inv -m 7 --x - --backend null"):
+        command = f"{sys.executable} -m limbd.cli {words} <&-"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
 # --- looking and checking ---

@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import resource
+import shutil
 import signal
 import socket
 import struct
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import gmpy2
@@ -104,6 +106,34 @@ def test_a_request_that_sees_two_deaths_gets_no_third_try() -> None:
         assert one.answer() == (Status.POISON_REQUEST, b"")
         assert two.ask(GOOD) == (0, element(1)) and one.ask(GOOD) == (0, element(1))
         assert any("killed by SIGKILL" in line for line in server.lines)
+
+
+def test_a_child_that_dies_of_a_signal_without_a_name() -> None:
+    """Most real-time signals have none."""
+    with serving() as server, RawClient(server.addresses[0]) as client:
+        os.kill(server.child(), signal.SIGRTMIN + 6)
+        assert client.ask(GOOD) == (0, element(1))
+        assert any(f"killed by signal {signal.SIGRTMIN + 6}" in line for line in server.lines)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="only the cpu backend compiles here")
+@pytest.mark.parametrize("victim", ["parent", "child"])
+def test_a_compilation_cut_off_leaves_nothing_on_disk(victim: str, tmp_path: Path) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    arguments = command("pipe", "--backend", "cpu", "--cache-dir", str(tmp_path / "cache"))
+    with subprocess.Popen(
+        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    ) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(GOOD)
+        process.stdin.flush()
+        wait_until(lambda: any(folder.glob("limbd-compile-*")), "a compilation")
+        os.kill(process.pid if victim == "parent" else children(process.pid)[0], signal.SIGKILL)
+        if victim == "child":
+            assert process.stdout.read(len(GOOD_ANSWER)) == GOOD_ANSWER, "it is compiled again"
+    wait_until(lambda: not any(folder.glob("limbd-*")), "the compiler's folder to go", 10)
 
 
 def test_nothing_is_left_behind_when_the_worker_is_killed() -> None:
@@ -242,6 +272,7 @@ def test_addresses_that_are_refused(tmp_path: Path) -> None:
     assert "no socket" in serve_fails(f"unix:{file}")
     assert file.read_text() == "precious"
     assert "too long" in serve_fails(f"unix:{tmp_path}/{'x' * 200}")
+    assert "too long" in serve_fails(f"tcp://{'x' * 64}:0")
 
 
 def test_a_stale_unix_socket_is_replaced_and_a_live_one_is_not(tmp_path: Path) -> None:
@@ -267,15 +298,22 @@ def test_a_socket_file_that_somebody_replaced_stays(tmp_path: Path) -> None:
         assert path.exists()
 
 
-def limited_server(limits: str, setup: str = "", listen: str = "tcp://127.0.0.1:0") -> subprocess.Popen[bytes]:
-    """A worker whose limits no option sets."""
+@contextlib.contextmanager
+def limited_server(
+    limits: str, setup: str = "", listen: str = "tcp://127.0.0.1:0"
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker whose limits no option sets; it ends with the with block, also where a test fails in it."""
     program = (
         "import sys, resource\n"
         "from limbd.worker.config import Config, Limits\n"
         f"from limbd.worker.server import run_serve\n{setup}\n"
         f"sys.exit(run_serve(Config(backend='null', listen=({listen!r},), limits=Limits({limits}))))"
     )
-    return subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_too_many_connections_get_an_error_then_the_end() -> None:
@@ -295,6 +333,16 @@ def test_too_many_connections_get_an_error_then_the_end() -> None:
                     return again.ask(GOOD)[0] == 0
 
             wait_until(accepted, "the place to be free again")
+        assert server.stop() == 0
+
+
+def test_the_descriptor_limit_allows_the_connections_that_are_announced() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    setup = "resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))"
+    with limited_server("connections=100", setup) as process:
+        server = Serving(process, 1)
+        soft = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[0]
+        assert soft == hard or soft > 100 + 50
         assert server.stop() == 0
 
 

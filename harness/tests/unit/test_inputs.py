@@ -10,11 +10,15 @@ from limbd.harness.inputs import (
     HARD_LIMBS,
     PLAIN_BITS,
     SPECIAL_MODULI,
+    STRUCTURED,
+    UNIFORM,
     edges,
     hard_integer,
     known_residues,
     modulus_of_bits,
+    ones,
     operands,
+    powers_of_two,
     residues_at,
     tight_modulus,
 )
@@ -29,6 +33,15 @@ def test_edges_are_in_range_and_hold_what_matters(modulus: int) -> None:
     r = 2**PLAIN_BITS % modulus
     wanted = {0, 1, modulus - 1, modulus, modulus + 1, r, 2**PLAIN_BITS - 1}
     assert {value for value in wanted if value < 2**PLAIN_BITS} <= set(found)
+
+
+def test_structured_inputs_are_what_they_are_called() -> None:
+    for m in (1, 2, 15, 2**255 - 19, 2**384 - 317):
+        assert ones(m) == [1 % m, (m - 1) % m]
+        powers, half = powers_of_two(m), m.bit_length()
+        assert len(powers) == 2 * half and powers[:half] == [pow(2, k, m) for k in range(half)]
+        assert all((a + b) % m == 0 and 0 <= b < m for a, b in zip(powers, powers[half:], strict=False))
+    assert UNIFORM not in STRUCTURED
 
 
 def test_special_moduli_are_valid_and_distinct() -> None:

@@ -47,6 +47,16 @@ def test_mod_mul_has_a_unit_for_each_number_of_limbs(modulus: int, kernel: str, 
     assert dict(chosen.unit.constants).get("LIMBS") == limbs
 
 
+@pytest.mark.parametrize("monic", [2**32, 2**32 + 977, 3 * 2**31 - 1])
+@pytest.mark.parametrize("other", [1, 2**32 - 1, 3 * 2**31, 2**33 + 977, 2**64 - 1])
+def test_a_monic_complement_has_a_unit_of_its_own(monic: int, other: int) -> None:
+    for complement, form in ((monic, 1), (other, 0)):
+        chosen = launch("mod-mul", 2**256 - complement)
+        assert dict(chosen.kernel.unit.constants) == {"MONIC": form}
+        assert chosen.values["complement"] == complement
+        assert chosen.kernel.unit in by_name("mod-mul").units(DEVICE)
+
+
 @pytest.mark.parametrize(
     ("modulus", "kernel", "limbs"),
     [

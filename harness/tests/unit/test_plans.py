@@ -40,6 +40,13 @@ options = { rounds = 3 }
 modulus = "ff"
 n = 7
 samples = 2
+
+[[sweep]]
+modulus = "ff"
+n = 7
+samples = 2
+inputs = "powers-of-two"
+candidate = ["candidate:9001/small"]
 +++
 
 # Text
@@ -53,10 +60,11 @@ def test_a_plan_is_read() -> None:
     assert (plan.number, plan.op, plan.state, plan.choose, plan.backend) == ("9001", "mod-inv", "open", "best", "cuda")
     fast, small = plan.candidates
     assert [(c.n, c.threshold, c.samples) for c in plan.cases_of(fast)] == [(1000, 2, 5), (100000, 2, 5), (7, None, 2)]
-    guard = plan.cases_of(small)[2]
+    guard, _, structured = plan.cases_of(small)[2:]
+    assert (structured.inputs, structured.name) == ("powers-of-two", "ff n=7 powers-of-two against op:mod-inv")
     assert (guard.guard, guard.threshold, guard.options) == (True, 0.97, (("rounds", 3),))
     assert guard.name == "ff n=1 x8 rounds=3 against op:mod-inv"
-    assert len({case.name for case in plan.cases}) == 4
+    assert len({case.name for case in plan.cases}) == 5
 
 
 @pytest.mark.parametrize(
@@ -92,6 +100,8 @@ def test_a_plan_is_read() -> None:
             'n = 9\ncandidate = "candidate:9001/fast"',
             "no case that judges 'candidate:9001/small'",
         ),
+        ('["candidate:9001/small"]', '["candidate:9001/small", "tiny"]', "candidate is 'tiny', not op:NAME"),
+        ('"powers-of-two"', '"powers"', "inputs is 'powers', not one of uniform, ones, powers-of-two"),
         ("rounds = 3", "rounds = [3]", "options.rounds"),
         ("[[sweep]]", "[[sweeps]]", "unknown key 'sweeps'"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import stat
 import threading
 from pathlib import Path
@@ -97,3 +98,17 @@ def test_failed_frames_are_private_and_bounded(tmp_path: Path) -> None:
     again = FailedFrames(KeepFailed(folder, files=3, nbytes=1000), said.append)
     again.keep(1, 9, "mod-mul", Status.BAD_MODULUS, b"head", memoryview(b""))
     assert len(list(folder.iterdir())) == 3, "what an earlier worker left counts"
+
+
+def test_half_a_failed_frame_is_not_kept(tmp_path: Path) -> None:
+    """The disk is full: as for writes beyond the process's file size limit."""
+    said: list[str] = []
+    keeper = FailedFrames(KeepFailed(tmp_path), said.append)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        keeper.keep(1, 1, "mod-mul", Status.BAD_MODULUS, b"head", memoryview(bytes(10_000)))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []
+    assert len(said) == 1 and "cannot keep" in said[0]

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
+from types import ModuleType
+
+import pytest
 
 from limbd.harness import sass
-from limbd.harness.candidates import plan_0001
+from limbd.harness.candidates import plan_0004
+from limbd.ops import by_name
+from limbd.ops.base import Traits
 
 # Line by line: opcode and operands; the second word of each has its stall count in bits 41 to 44.
 LINES = (
@@ -50,6 +56,16 @@ def test_moves_on_the_multiplier_are_no_products() -> None:
     assert dataclasses.replace(whole, clocks=0).instructions == 3
 
 
-def test_plan_0001_names_its_units() -> None:
-    units = plan_0001.sass_units()
-    assert len(set(units.values())) == len(plan_0001.WAYS) * len(plan_0001.UNROLLS)
+def test_plan_0004_names_its_units() -> None:
+    units = plan_0004.sass_units()
+    assert len(set(units.values())) == len(units) and units.keys() == plan_0004.CANDIDATES.keys()
+
+
+def test_the_units_of_an_op_and_of_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    units = sass.units_of("mod-mul", "sm_90")
+    assert tuple(units.values()) == by_name("mod-mul").units(Traits("cuda", "sm_90", 1, 1 << 30))
+    assert {"mod_mul_fold MONIC=0", "mod_mul_fold MONIC=1"} <= units.keys()
+    module = ModuleType("limbd.harness.candidates.plan_9001")
+    vars(module)["sass_units"] = lambda: {"first": units["mod_mul_fold MONIC=1"]}
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    assert list(sass.units_of("9001", "sm_90")) == ["first"]

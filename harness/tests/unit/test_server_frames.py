@@ -209,6 +209,31 @@ def test_a_closed_stdout_is_a_quiet_exit() -> None:
     process.stderr.close()
 
 
+def shell(redirections: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """`limbd ARGUMENTS REDIRECTIONS`, as a shell opens its streams."""
+    return subprocess.run(
+        ["sh", "-c", f'"$@" {redirections}', "sh", *command(*arguments)], input=GOOD, capture_output=True, timeout=60
+    )
+
+
+def test_streams_that_fail_are_no_quiet_exit(tmp_path: Path) -> None:
+    """Answers that are lost on a full disk, and requests that cannot be read, must not look like success."""
+    for redirections, text in (
+        (">/dev/full", b"cannot write the standard output: No space left on device"),
+        (f"0>{tmp_path}/f", b"cannot read the standard input: Bad file descriptor"),
+    ):
+        done = shell(redirections, "pipe", "--backend", "null")
+        assert (done.returncode, done.stdout) == (1, b"")
+        assert b"limbd: error: " + text in done.stderr and b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("redirections", [">&-", ">&- 2>&-", "<&- >&-", "<&- >&- 2>&-", "2>&-"])
+def test_streams_that_are_closed_from_the_start(redirections: str) -> None:
+    done = shell(redirections, "pipe", "--backend", "reference")
+    assert (done.returncode, done.stdout) == (0, b"" if ">&-" in redirections.split("2")[0] else GOOD_ANSWER)
+    assert b"Traceback" not in done.stderr
+
+
 def test_closed_standard_descriptors_are_not_taken_by_anything_else() -> None:
     done = subprocess.run(
         ["sh", "-c", '"$@" <&- 2>&-', "sh", *command("pipe", "--backend", "null")], stdout=subprocess.PIPE, timeout=60

@@ -109,6 +109,32 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
             read(str(tmp_path / spec))
 
 
+NPY = b"\x93NUMPY\x01\x00"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"PK\x03\x04, but no archive",
+        NPY + b"\x04\x00((((",
+        NPY + b"\x46\x00{'descr': '<u4', 'fortran_order': False, 'shape': (4000000000000, 8)}\n\n\n",
+        NPY + b"\x4f\x00{'descr': '<u4', 'fortran_order': False, 'shape': (99999999999999999999999, 8)}\n\n",
+    ],
+    ids=["zip", "header", "memory", "overflow"],
+)
+def test_npy_files_of_garbage(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "garbage.npy"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"is not a \.npy file of numbers"):
+        read(str(path))
+
+
+def test_standard_input_of_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe1"), encoding="utf-8"))
+    with pytest.raises(InputError, match="standard input, line 1"):
+        read("-")
+
+
 def test_one_number_stands_for_every_element_and_lengths_must_agree() -> None:
     a, b = textio.as_operands([("a", "1,2,3"), ("b", "9")])
     assert (to_ints(a), to_ints(b)) == ([1, 2, 3], [9, 9, 9])

@@ -26,8 +26,11 @@ __device__ __forceinline__ void montgomery_case(const field_check_args& args, ui
 }
 
 template <int M>
-__device__ __forceinline__ void fold_case(uint32_t* r, const uint32_t* x, const uint32_t* complement) {
-    if constexpr (M == fold::N) fold::reduce(r, x, complement);
+__device__ __forceinline__ void fold_case(const field_check_args& args, uint32_t* r, const uint32_t* x) {
+    if constexpr (M == fold::N) {
+        if (args.operation == 15) fold::reduce(r, x, fold::Complement<false>{args.complement});
+        if (args.operation == 16) fold::reduce(r, x, fold::Complement<true>{args.complement});
+    }
 }
 
 }  // namespace
@@ -49,7 +52,8 @@ extern "C" __global__ void __launch_bounds__(64) field_check(const field_check_a
         case 12: barrett::square<N, false>(r, x, m, args.negated, args.reciprocal, args.shift); break;
         case 13: barrett::multiply<N, true>(r, x, y, m, args.negated, args.reciprocal, 0); break;
         case 14: barrett::square<N, true>(r, x, m, args.negated, args.reciprocal, 0); break;
-        case 15: fold_case<N>(r, x, args.complement); break;
+        case 15:
+        case 16: fold_case<N>(args, r, x); break;
         default: montgomery_case<N>(args, r, x, y);
     }
     element::store<ROW, ROW>(args.out, index, r);

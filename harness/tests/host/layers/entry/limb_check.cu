@@ -8,12 +8,13 @@ namespace {
 
 // The functions that take an even number of limbs.
 template <int M>
-__device__ __forceinline__ void montgomery_case(uint32_t operation, uint32_t* r, const uint32_t* x, const uint32_t* y,
-                                                const uint32_t* z, uint32_t s) {
+__device__ __forceinline__ void even_case(uint32_t operation, uint32_t* r, const uint32_t* x, const uint32_t* y,
+                                          const uint32_t* z, uint32_t s) {
     if constexpr (M % 2 == 0) {
         switch (operation) {
             case 13: r[M] = limb::montgomery_product<M, true>(r, x, y, z, s); break;
             case 14: r[M] = limb::montgomery_product<M, false>(r, x, y, z, s); break;
+            case 18: limb::monic_multiply_add<M>(r, x, y, s); break;
             case 15: r[M] = limb::montgomery_reduce<M>(r, x, z, s); break;
         }
     }
@@ -46,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(64) limb_check(const limb_check_arg
         case 12: limb::estimate_quotient<N>(r, x, y, s[0]); break;
         case 16: limb::low_multiply_add<N, N>(r, y, z); break;
         case 17: limb::add<2 * N - 1>(r, x, y); break;
-        default: montgomery_case<N>(args.operation, r, x, y, z, s[0]);
+        default: even_case<N>(args.operation, r, x, y, z, s[0]);
     }
     element::store<ROW, ROW>(args.out, index, r);
 }
