@@ -76,7 +76,7 @@ class PtxBackend:
         for copy in piece.copies_in:
             held[copy.buffer][: copy.nbytes] = arrays[copy.array][copy.offset : copy.offset + copy.nbytes]
         for launch in piece.launches:
-            packed = launch.kernel.struct.pack(launch.values, addresses)
+            packed = launch.pack(addresses)
             self.kernel(launch.kernel).launch(memory, packed, launch.grid, launch.block)
         out = np.frombuffer(result, np.uint8)
         for copy in piece.copies_out:

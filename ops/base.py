@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field as dataclass_field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import cached_property
 from typing import Literal
 
@@ -230,7 +231,6 @@ class Launch:
         if not 0 < self.grid < 2**31:
             raise ValueError(f"{self.kernel.name}: grid {self.grid} is not in 1..2^31-1")
 
-
     def pack(self, addresses: Mapping[str, int]) -> bytes:
         """The kernel's parameter struct. addresses: of the plan's buffers and tables, by their names."""
         struct = self.kernel.struct
@@ -273,7 +273,9 @@ class LaunchPlan:
 
     def device_bytes(self) -> int:
         """Device memory that all lanes need together, without the tables."""
-        return self.lanes * sum(b.nbytes for b in self.buffers if b.role != FIRST_BAD) + FIRST_BAD_BYTES * bool(self.first_bad)
+        return self.lanes * sum(b.nbytes for b in self.buffers if b.role != FIRST_BAD) + FIRST_BAD_BYTES * bool(
+            self.first_bad
+        )
 
     @property
     def first_bad(self) -> str | None:
@@ -343,6 +345,10 @@ class Op(ABC):
     def proof_elements(self, plan: LaunchPlan) -> int:
         """Elements that a self-test needs in order to go through every part of this plan's kernels."""
         return PROOF_ELEMENTS
+
+    def proof_request(self, request: Request, plan: LaunchPlan) -> Request | None:
+        """What a self-test asks instead of proof_elements edge elements; None where those are what the op takes."""
+        return None
 
     def proof_plan(self, small: Request, plan: LaunchPlan, traits: Traits) -> LaunchPlan:
         """A plan for a request of so many elements that runs the kernels of `plan`, a larger request's. An op whose

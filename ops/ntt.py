@@ -18,9 +18,7 @@ COSET = 1 << 9
 ORDER_SHIFT = 10
 
 
-def param_of(
-    k: int, *, inverse: bool = False, coset: bool = False, order: Order = Order.NN, own: bool = False
-) -> int:
+def param_of(k: int, *, inverse: bool = False, coset: bool = False, order: Order = Order.NN, own: bool = False) -> int:
     """The param word. own: the payload carries omega and shift."""
     return k | inverse * INVERSE | coset * COSET | order << ORDER_SHIFT | own * OWN_DOMAIN
 

@@ -103,7 +103,8 @@ def default_omega(op: str, field: Field, k: int) -> int:
     """Raises RequestError(BAD_DOMAIN) above the two-adicity."""
     if k > min(field.two_adicity, MAX_LOG_N):
         raise RequestError(
-            Status.BAD_DOMAIN, f"{op}: {field.name} has no root of unity of order 2^{k}: 2^{field.two_adicity} is the most"
+            Status.BAD_DOMAIN,
+            f"{op}: {field.name} has no root of unity of order 2^{k}: 2^{field.two_adicity} is the most",
         )
     return field.omega(k)
 
@@ -329,7 +330,9 @@ def shared_bytes(field: Field, tile: int) -> int:
 
 def row_of(plan: LaunchPlan) -> TransformRow:
     """The tuning row that a plan's passes are made by, as far as their kernels tell."""
-    kernel = next(launch.kernel for piece in plan.pieces for launch in piece.launches if launch.kernel.name == "ntt_pass")
+    kernel = next(
+        launch.kernel for piece in plan.pieces for launch in piece.launches if launch.kernel.name == "ntt_pass"
+    )
     constants = dict(kernel.unit.constants)
     return TransformRow(
         None, constants["LOG_RADIX"], PROOF_TILE, True, constants["THREADS"], constants["RESIDENT"], "of the plan"
@@ -356,4 +359,3 @@ def constant_scale(field: Field, value: int) -> Scale:
 def coset_scale(field: Field, k: int, base: int, start: int = 1) -> Scale:
     """start base^i for the element of natural index i."""
     return Scale(power_table("scale", field, base, 1 << k, start), (1 << k) - 1)
-

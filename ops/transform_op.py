@@ -68,7 +68,9 @@ class TransformOp(Op):
             transform.check_own(self.name, field, k, omega, shift)
         else:
             omega, shift = transform.default_omega(self.name, field, k), self.default_shift(field, k)
-        words = np.frombuffer(payload[at:], dtype="<u4").reshape(len(self.operands), call.n, ELEMENT_BYTES // LIMB_BYTES)
+        words = np.frombuffer(payload[at:], dtype="<u4").reshape(
+            len(self.operands), call.n, ELEMENT_BYTES // LIMB_BYTES
+        )
         arrays = dict(zip(self.operands, words, strict=True))
         constants = {"omega": omega, "shift": shift}
         return Request(self, call.n, call.param, field.modulus, ELEMENT_BYTES, arrays, field, constants)
@@ -126,4 +128,3 @@ def fitting(op: Op, transforms: int, each: int, fixed: int, traits: Traits) -> i
 
 def table_bytes(tables: tuple[Table, ...]) -> int:
     return sum(table.nbytes for table in tables)
-

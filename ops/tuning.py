@@ -149,6 +149,7 @@ BATCH_TABLE: dict[tuple[int | str, str], BatchTuning] = {
 # which does not know its worker's device, may ask for mod-inv-batch above it and is never slower for it.
 NEVER_BATCHED = min(row.alone for row in BATCH_TABLE.values())
 
+
 def batch_tuning(kind: str, arch: str, limbs: int) -> BatchTuning:
     """kind, arch: of Traits. limbs: of an element. The most exact entry."""
     own = CPU if kind == "cpu" else arch

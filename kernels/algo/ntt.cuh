@@ -49,7 +49,7 @@ __device__ __forceinline__ uint32_t low_bits(uint32_t x, uint32_t bits) { return
 __device__ __forceinline__ uint32_t reverse(uint32_t x, uint32_t bits) { return bits == 0 ? 0 : __brev(x) >> (32 - bits); }
 
 // The place of a column of block `block`; see the three cases above.
-__device__ __forceinline__ Place place_of(const Geometry& g, uint64_t block, uint32_t column) {
+__device__ REPEATED Place place_of(const Geometry& g, uint64_t block, uint32_t column) {
     const uint32_t rest = g.rest();
     if (rest > 0) {
         const uint32_t high = rest - g.columns;
@@ -75,20 +75,20 @@ __device__ __forceinline__ uint32_t output_index(const Geometry& g, uint32_t abo
 __device__ __forceinline__ uint32_t padded(uint32_t index) { return index + (index >> 4 << 1); }
 
 template <class F>
-__device__ __forceinline__ void put(uint32_t* plane, uint32_t size, uint32_t index, const uint32_t* v) {
+__device__ REPEATED void put(uint32_t* plane, uint32_t size, uint32_t index, const uint32_t* v) {
     UNROLL
     for (int i = 0; i < F::N; ++i) plane[i * size + padded(index)] = v[i];
 }
 
 template <class F>
-__device__ __forceinline__ void get(const uint32_t* plane, uint32_t size, uint32_t index, uint32_t* v) {
+__device__ REPEATED void get(const uint32_t* plane, uint32_t size, uint32_t index, uint32_t* v) {
     UNROLL
     for (int i = 0; i < F::N; ++i) v[i] = plane[i * size + padded(index)];
 }
 
 // A twiddle of F from an array of them.
 template <class F>
-__device__ __forceinline__ void load_twiddle(uint32_t* w, const uint32_t* table, uint32_t index) {
+__device__ REPEATED void load_twiddle(uint32_t* w, const uint32_t* table, uint32_t index) {
     const uint32_t* const at = table + uint64_t(index) * F::TWIDDLE;
     if constexpr (F::TWIDDLE % 4 == 0) {
         element::load<F::TWIDDLE>(w, table, index);
@@ -101,7 +101,7 @@ __device__ __forceinline__ void load_twiddle(uint32_t* w, const uint32_t* table,
 // The transform of 2^Q elements v[0..2^Q), tight, in registers: output digit d ends at v[reverse(d)]. roots: the twiddles of
 // rho, rho^2, rho^3, rho of order 8. FIRST: v[0] is output 0 of the whole, which stays tight; the others become loose.
 template <class F, int Q, bool FIRST = true>
-__device__ __forceinline__ void small_transform(uint32_t (*v)[F::N], const uint32_t* roots) {
+__device__ REPEATED void small_transform(uint32_t (*v)[F::N], const uint32_t* roots) {
     if constexpr (Q > 0) {
         constexpr int HALF = 1 << (Q - 1);
         UNROLL
@@ -147,7 +147,7 @@ struct Pass {
         return (u >> p) << (p + q) | m << p | low_bits(u, p);
     }
 
-    __device__ __forceinline__ void load_global(uint32_t* v, uint32_t index) const {
+    __device__ REPEATED void load_global(uint32_t* v, uint32_t index) const {
         const uint32_t column = low_bits(index, g.columns), l = index >> g.columns;
         const Place place = place_of(g, blockIdx.x, column);
         UNROLL
@@ -162,7 +162,7 @@ struct Pass {
         if (args.flags & SCALE_LOAD) scale(v, natural);
     }
 
-    __device__ __forceinline__ void check(const uint32_t* limbs, uint64_t at) const {
+    __device__ REPEATED void check(const uint32_t* limbs, uint64_t at) const {
         uint32_t m[N], above = 0;
         mont::Field<typename F::Field::Params>::modulus(m);
         UNROLL
@@ -172,14 +172,14 @@ struct Pass {
         }
     }
 
-    __device__ __forceinline__ void scale(uint32_t* v, uint32_t natural) const {
+    __device__ REPEATED void scale(uint32_t* v, uint32_t natural) const {
         uint32_t w[F::TWIDDLE];
         load_twiddle<F>(w, args.scale, natural & args.scale_mask);
         F::multiply(v, v, w);
     }
 
     // Between passes values stay tight; the last pass makes them canonical.
-    __device__ __forceinline__ void store_global(uint32_t* v, uint32_t index) const {
+    __device__ REPEATED void store_global(uint32_t* v, uint32_t index) const {
         const uint32_t column = low_bits(index, g.columns), l = index >> g.columns, rest = g.rest();
         const Place place = place_of(g, blockIdx.x, column);
         if (place.transform >= g.transforms) return;
@@ -198,7 +198,7 @@ struct Pass {
     }
 
     // v = first[at] second[at] - v, canonical.
-    __device__ __forceinline__ void combine(uint32_t* v, uint64_t at) const {
+    __device__ REPEATED void combine(uint32_t* v, uint64_t at) const {
         uint32_t a[WORDS], b[WORDS];
         element::load<WORDS>(a, args.first, at);
         element::load<WORDS>(b, args.second, at);
@@ -209,7 +209,7 @@ struct Pass {
 
     // The output digit of the element at place l: the steps' digits lie in l first step on top, in the value first step
     // lowest.
-    __device__ __forceinline__ uint32_t own_digit(uint32_t l) const {
+    __device__ REPEATED uint32_t own_digit(uint32_t l) const {
         uint32_t j = 0, at = 0, left = g.local;
         for (uint32_t steps = args.steps; left > 0; steps >>= 4) {
             const uint32_t q = steps & 15;
@@ -222,7 +222,7 @@ struct Pass {
 
     // A step's digit of Q bits at bit p of the tile's index: the transforms, and the twiddles of what lies below.
     template <int Q>
-    __device__ __forceinline__ void step(uint32_t (*v)[N], uint32_t p) const {
+    __device__ REPEATED void step(uint32_t (*v)[N], uint32_t p) const {
         constexpr int GROUPS = HELD >> Q;
         UNROLL
         for (int group = 0; group < GROUPS; ++group) {
@@ -248,7 +248,7 @@ struct Pass {
     }
 
     template <int Q>
-    __device__ __forceinline__ void turn(uint32_t (*v)[N], uint32_t p, bool first, bool last) const {
+    __device__ REPEATED void turn(uint32_t (*v)[N], uint32_t p, bool first, bool last) const {
         UNROLL
         for (int h = 0; h < HELD; ++h) {
             const uint32_t index = tile_index(threadIdx.x + (h >> Q) * blockDim.x, h & ((1 << Q) - 1), p, Q);

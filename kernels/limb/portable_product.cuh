@@ -138,9 +138,9 @@ __forceinline__ uint32_t montgomery_product(uint32_t* r, const uint32_t* a, cons
     return uint32_t(z[L]);
 }
 
-// Limb by limb, because a half of x need not be whole words.
+// Limb by limb, because a half of x need not be whole words; a function of its own, because a transform has dozens of them.
 template <int N>
-__forceinline__ void split_product(uint32_t* r, const uint32_t* x, const uint32_t* w, const uint32_t* m, uint32_t n0) {
+void split_product(uint32_t* r, const uint32_t* x, const uint32_t* w, const uint32_t* m, uint32_t n0) {
     static_assert(N % 2 == 0, "x has two halves");
     uint32_t z[N + 1] = {};
     UNROLL
