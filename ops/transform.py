@@ -146,6 +146,8 @@ def pass_unit(field: Field, row: TransformRow) -> Unit:
             Member("transforms", "u64"),
             Member("offset", "u64"),
             *(Member(name, "u32") for name in _WORDS),
+            Member("n0inv", "u32"),
+            Member("modulus", "limbs", field.montgomery_limbs),
             Member("roots", "limbs", 3 * twiddle_limbs(field)),
         ),
     )
@@ -164,6 +166,8 @@ def table_unit(field: Field) -> Unit:
         (
             Member("table", "out"),
             Member("n", "u64"),
+            Member("n0inv", "u32"),
+            Member("modulus", "limbs", limbs),
             Member("start", "limbs", limbs),
             Member("powers", "limbs", MAX_LOG_N * limbs),
         ),
@@ -182,6 +186,8 @@ def power_table(name: str, field: Field, base: int, n: int, start: int = 1) -> T
     """The twiddles of start base^e mod m for e = 0..n-1."""
     values = {
         "n": n,
+        "n0inv": field.n0inv,
+        "modulus": field.modulus,
         "start": field.montgomery(start),
         "powers": _joined(_squares(field, base), field.montgomery_limbs),
     }
@@ -281,6 +287,8 @@ class Transform:
             "flags": int(flags),
             "steps": _packed(near_equal(local, -(-local // self.row.log_radix))),
             "scale_mask": scale.mask if scale else 0,
+            "n0inv": self.field.n0inv,
+            "modulus": self.field.modulus,
             "roots": self._roots(),
         }
         pointers = {"x": source, "out": target, "first": None, "second": None}
@@ -290,7 +298,8 @@ class Transform:
         tile = 1 << (local + columns)
         block = max(1, tile >> self.row.log_radix)
         kernel = Kernel(unit, "ntt_pass", unit.structs[0], self.row.threads, synchronises=True)
-        shared = 0 if local <= self.row.log_radix else shared_bytes(self.field, tile)
+        direct = 0 < local <= self.row.log_radix and scale is None and not flags & Flag.COMBINE
+        shared = 0 if direct else shared_bytes(self.field, tile)
         grid = -(-(self.count << self.k) // tile)
         return Launch(kernel, grid, block, values, shared, pointers)
 

@@ -101,29 +101,29 @@ __device__ REPEATED void load_twiddle(uint32_t* w, const uint32_t* table, uint32
 // The transform of 2^Q elements v[0..2^Q), tight, in registers: output digit d ends at v[reverse(d)]. roots: the twiddles of
 // rho, rho^2, rho^3, rho of order 8. FIRST: v[0] is output 0 of the whole, which stays tight; the others become loose.
 template <class F, int Q, bool FIRST = true>
-__device__ REPEATED void small_transform(uint32_t (*v)[F::N], const uint32_t* roots) {
+__device__ REPEATED void small_transform(const F& f, uint32_t (*v)[F::N], const uint32_t* roots) {
     if constexpr (Q > 0) {
         constexpr int HALF = 1 << (Q - 1);
         UNROLL
         for (int i = 0; i < HALF; ++i) {
             uint32_t difference[F::N];
             if (i > 0) {
-                F::subtract_loose(difference, v[i], v[i + HALF]);
-                F::multiply(difference, difference, roots + ((i << (3 - Q)) - 1) * F::TWIDDLE);
+                f.subtract_loose(difference, v[i], v[i + HALF]);
+                f.multiply(difference, difference, roots + ((i << (3 - Q)) - 1) * F::TWIDDLE);
             } else if (Q > 1) {
-                F::subtract(difference, v[i], v[i + HALF]);
+                f.subtract(difference, v[i], v[i + HALF]);
             } else {
-                F::subtract_loose(difference, v[i], v[i + HALF]);
+                f.subtract_loose(difference, v[i], v[i + HALF]);
             }
             if (Q > 1 || FIRST) {
-                F::add(v[i], v[i], v[i + HALF]);
+                f.add(v[i], v[i], v[i + HALF]);
             } else {
-                F::add_loose(v[i], v[i], v[i + HALF]);
+                f.add_loose(v[i], v[i], v[i + HALF]);
             }
             limb::copy<F::N>(v[i + HALF], difference);
         }
-        small_transform<F, Q - 1, FIRST>(v, roots);
-        small_transform<F, Q - 1, false>(v + HALF, roots);
+        small_transform<F, Q - 1, FIRST>(f, v, roots);
+        small_transform<F, Q - 1, false>(f, v + HALF, roots);
     }
 }
 
@@ -132,12 +132,14 @@ struct Pass {
     static constexpr int N = F::N, HELD = 1 << LOG_RADIX;
 
     const Args& args;
+    F f;
     Geometry g;
     uint32_t* memory;
     uint32_t plane;  // words of a plane
 
     __device__ __forceinline__ Pass(const Args& arguments, uint32_t* shared)
         : args(arguments),
+          f{arguments.modulus, arguments.n0inv},
           g{args.log_n, args.done, args.local, args.columns, args.first_digit, args.transforms},
           memory(shared),
           plane(padded(1u << (args.local + args.columns))) {}
@@ -147,19 +149,23 @@ struct Pass {
         return (u >> p) << (p + q) | m << p | low_bits(u, p);
     }
 
+    // Of an element before this pass.
+    __device__ __forceinline__ uint32_t natural_index(const Place& place, uint32_t l) const {
+        return (place.above << g.local | l) << g.rest() | place.below;
+    }
+
     __device__ REPEATED void load_global(uint32_t* v, uint32_t index) const {
         const uint32_t column = low_bits(index, g.columns), l = index >> g.columns;
         const Place place = place_of(g, blockIdx.x, column);
         UNROLL
         for (int i = 0; i < N; ++i) v[i] = 0;
         if (place.transform >= g.transforms) return;
-        const uint32_t natural = (place.above << g.local | l) << g.rest() | place.below;
+        const uint32_t natural = natural_index(place, l);
         const uint64_t at = (place.transform << g.log_n) + (args.flags & REVERSED_LOAD ? reverse(natural, g.log_n) : natural);
         uint32_t limbs[WORDS];
         element::load<WORDS>(limbs, args.x, at);
         limb::copy<N>(v, limbs);
         if (args.flags & CHECK) check(limbs, args.offset + at);
-        if (args.flags & SCALE_LOAD) scale(v, natural);
     }
 
     __device__ REPEATED void check(const uint32_t* limbs, uint64_t at) const {
@@ -175,10 +181,11 @@ struct Pass {
     __device__ REPEATED void scale(uint32_t* v, uint32_t natural) const {
         uint32_t w[F::TWIDDLE];
         load_twiddle<F>(w, args.scale, natural & args.scale_mask);
-        F::multiply(v, v, w);
+        f.multiply(v, v, w);
     }
 
-    // Between passes values stay tight; the last pass makes them canonical.
+    // Between passes values stay tight; the last pass makes them canonical. EXTRA: by the flags, scaled and combined.
+    template <bool EXTRA>
     __device__ REPEATED void store_global(uint32_t* v, uint32_t index) const {
         const uint32_t column = low_bits(index, g.columns), l = index >> g.columns, rest = g.rest();
         const Place place = place_of(g, blockIdx.x, column);
@@ -189,10 +196,10 @@ struct Pass {
             at += (place.above << g.local | j) << rest | place.below;
         } else {
             const uint32_t natural = output_index(g, place.above, j);
-            if (args.flags & SCALE_STORE) scale(v, natural);
-            F::finish(v, v);
             at += args.flags & REVERSED_STORE ? reverse(natural, g.log_n) : natural;
-            if (args.flags & COMBINE) combine(v, at);
+            if (EXTRA && args.flags & SCALE_STORE) scale(v, natural);
+            f.finish(v, v);
+            if (EXTRA && args.flags & COMBINE) combine(v, at);
         }
         element::store<WORDS, N>(args.out, at, v);
     }
@@ -202,9 +209,9 @@ struct Pass {
         uint32_t a[WORDS], b[WORDS];
         element::load<WORDS>(a, args.first, at);
         element::load<WORDS>(b, args.second, at);
-        F::product(a, a, b);
-        F::subtract(v, a, v);
-        F::finish(v, v);
+        f.product(a, a, b);
+        f.subtract(v, a, v);
+        f.finish(v, v);
     }
 
     // The output digit of the element at place l: the steps' digits lie in l first step on top, in the value first step
@@ -227,7 +234,7 @@ struct Pass {
         UNROLL
         for (int group = 0; group < GROUPS; ++group) {
             uint32_t(*const own)[N] = v + (group << Q);
-            small_transform<F, Q>(own, args.roots);
+            small_transform<F, Q>(f, own, args.roots);
             const uint32_t below = p - g.columns + g.rest();  // bits below the digit
             if (below == 0) continue;
             const uint32_t index = tile_index(threadIdx.x + group * blockDim.x, 0, p, Q);
@@ -242,7 +249,7 @@ struct Pass {
                 if (args.flags & INVERSE) e = low_bits(0 - e, g.log_n);
                 uint32_t w[F::TWIDDLE];
                 load_twiddle<F>(w, args.table, e);
-                F::multiply(own[m], own[m], w);
+                f.multiply(own[m], own[m], w);
             }
         }
     }
@@ -266,7 +273,7 @@ struct Pass {
             const uint32_t digit = REVERSED[h & ((1 << Q) - 1)] >> (3 - Q);
             const uint32_t index = tile_index(threadIdx.x + (h >> Q) * blockDim.x, digit, p, Q);
             if (last) {
-                store_global(v[h], index);
+                store_global<false>(v[h], index);
             } else {
                 put<F>(memory, plane, index, v[h]);
             }
@@ -274,24 +281,40 @@ struct Pass {
         __syncthreads();
     }
 
-    // Transforms of one element: each is its own result.
-    __device__ __forceinline__ void copy() const {
-        for (uint32_t index = threadIdx.x; index < 1u << g.columns; index += blockDim.x) {
+    // What is not part of every pass is done element by element, so that its code is there once: elements are brought into
+    // shared memory and scaled before the first step, and leave from there after the last.
+    __device__ __forceinline__ void begin_from_shared() const {
+#pragma unroll 1
+        for (uint32_t index = threadIdx.x; index < 1u << (g.columns + g.local); index += blockDim.x) {
             uint32_t v[N];
             load_global(v, index);
-            store_global(v, index);
+            const Place place = place_of(g, blockIdx.x, low_bits(index, g.columns));
+            if (args.flags & SCALE_LOAD) scale(v, natural_index(place, index >> g.columns));
+            put<F>(memory, plane, index, v);
+        }
+        __syncthreads();
+    }
+
+    __device__ __forceinline__ void end_from_shared() const {
+#pragma unroll 1
+        for (uint32_t index = threadIdx.x; index < 1u << (g.columns + g.local); index += blockDim.x) {
+            uint32_t v[N];
+            get<F>(memory, plane, index, v);
+            store_global<true>(v, index);
         }
     }
 
     __device__ __forceinline__ void run() const {
-        if (args.steps == 0) return copy();
+        const bool begins = (args.flags & SCALE_LOAD) != 0 || args.steps == 0;
+        const bool ends = (args.flags & (SCALE_STORE | COMBINE)) != 0 || args.steps == 0;
+        if (begins) begin_from_shared();
         uint32_t v[HELD][N];
         uint32_t p = g.columns + g.local;
 #pragma unroll 1
         for (uint32_t steps = args.steps; steps != 0; steps >>= 4) {
             const uint32_t q = steps & 15;
             p -= q;
-            const bool first = steps == args.steps, last = p == g.columns;
+            const bool first = steps == args.steps && !begins, last = p == g.columns && !ends;
             if (q == LOG_RADIX) {
                 turn<LOG_RADIX>(v, p, first, last);
             } else if (LOG_RADIX > 2 && q == 2) {
@@ -300,6 +323,7 @@ struct Pass {
                 turn<1>(v, p, first, last);
             }
         }
+        if (ends) end_from_shared();
     }
 };
 

@@ -7,6 +7,7 @@ extern "C" __global__ void __launch_bounds__(256) ntt_table(const ntt_table_args
     using Residue = transform::Residue<PARAMS>;
     using Field = mont::Field<PARAMS>;
     constexpr int N = Residue::N;
+    const Residue residue{args.modulus, args.n0inv};
     const uint64_t first = (uint64_t(blockIdx.x) * blockDim.x + threadIdx.x) * CHUNK;
     if (first >= args.n) return;
     uint32_t value[N];
@@ -18,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(256) ntt_table(const ntt_table_args
 #pragma unroll 1
     for (uint64_t e = first; e < first + CHUNK && e < args.n; ++e) {
         uint32_t twiddle[Residue::TWIDDLE];
-        Residue::twiddle(twiddle, value);
+        residue.twiddle(twiddle, value);
         UNROLL
         for (int i = 0; i < Residue::TWIDDLE; ++i) args.table[e * Residue::TWIDDLE + i] = twiddle[i];
         Field::multiply(value, value, args.powers);

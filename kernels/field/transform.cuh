@@ -26,31 +26,40 @@ struct Exact {
     static constexpr int N = P::N, TWIDDLE = N;
     using Field = mont::Field<P>;
 
-    static __device__ REPEATED void add(uint32_t* r, const uint32_t* a, const uint32_t* b) { Field::add(r, a, b); }
-    static __device__ REPEATED void subtract(uint32_t* r, const uint32_t* a, const uint32_t* b) {
+    // The kernel's arguments. Where the compiler knows that n0 is 2^32 - 1 (bls12_381_fr), it negates instead of multiplying,
+    // and takes the products by that word apart into low and high halves, which cost twice as much as whole ones.
+    const uint32_t* m;
+    uint32_t n0;
+
+    __device__ REPEATED void add(uint32_t* r, const uint32_t* a, const uint32_t* b) const { Field::add(r, a, b); }
+    __device__ REPEATED void subtract(uint32_t* r, const uint32_t* a, const uint32_t* b) const {
         Field::subtract(r, a, b);
     }
-    static __device__ REPEATED void add_loose(uint32_t* r, const uint32_t* a, const uint32_t* b) {
+    __device__ REPEATED void add_loose(uint32_t* r, const uint32_t* a, const uint32_t* b) const {
         Field::add(r, a, b);
     }
-    static __device__ REPEATED void subtract_loose(uint32_t* r, const uint32_t* a, const uint32_t* b) {
+    __device__ REPEATED void subtract_loose(uint32_t* r, const uint32_t* a, const uint32_t* b) const {
         Field::subtract(r, a, b);
     }
-    static __device__ REPEATED void multiply(uint32_t* r, const uint32_t* x, const uint32_t* w) {
-        Field::multiply(r, w, x);
+    __device__ REPEATED void multiply(uint32_t* r, const uint32_t* x, const uint32_t* w) const {
+        mont::multiply<N, Field::FULL>(r, w, x, m, n0);
     }
-    static __device__ REPEATED void finish(uint32_t* r, const uint32_t* x) { limb::copy<N>(r, x); }
-    static __device__ REPEATED void product(uint32_t* r, const uint32_t* a, const uint32_t* b) {
-        uint32_t entered[N];
-        Field::enter(entered, a);
-        Field::multiply(r, entered, b);
+    __device__ REPEATED void finish(uint32_t* r, const uint32_t* x) const { limb::copy<N>(r, x); }
+    __device__ REPEATED void product(uint32_t* r, const uint32_t* a, const uint32_t* b) const {
+        uint32_t entered[N], r2[N];
+        Field::r2(r2);
+        mont::multiply<N, Field::FULL>(entered, r2, a, m, n0);
+        mont::multiply<N, Field::FULL>(r, entered, b, m, n0);
     }
-    static __device__ REPEATED void twiddle(uint32_t* t, const uint32_t* w) { limb::copy<N>(t, w); }
+    __device__ REPEATED void twiddle(uint32_t* t, const uint32_t* w) const { limb::copy<N>(t, w); }
 };
 
 template <class P>
 struct Lazy {
     static constexpr int N = P::N, TWIDDLE = 2 * N;
+
+    const uint32_t* unused;  // the modulus is known to the compiler, which keeps its products whole
+    uint32_t unused_too;
     static_assert(P::BITS <= 32 * N - 2, "4m has to fit");
     using Field = mont::Field<P>;
 
@@ -62,18 +71,18 @@ struct Lazy {
     }
 
     // r = x >= 2m ? x - 2m : x
-    static __device__ REPEATED void tighten(uint32_t* r, const uint32_t* x) {
+    __device__ REPEATED void tighten(uint32_t* r, const uint32_t* x) const {
         uint32_t twice_m[N];
         twice(twice_m);
         limb::reduce_once<N>(r, x, twice_m);
         VERIFY(limb::less<N>(r, twice_m));
     }
 
-    static __device__ REPEATED void add(uint32_t* r, const uint32_t* a, const uint32_t* b) {
+    __device__ REPEATED void add(uint32_t* r, const uint32_t* a, const uint32_t* b) const {
         add_loose(r, a, b);
         tighten(r, r);
     }
-    static __device__ REPEATED void subtract(uint32_t* r, const uint32_t* a, const uint32_t* b) {
+    __device__ REPEATED void subtract(uint32_t* r, const uint32_t* a, const uint32_t* b) const {
         uint32_t difference[N], twice_m[N];
         twice(twice_m);
         VERIFY(limb::less<N>(a, twice_m) && limb::less<N>(b, twice_m));
@@ -81,10 +90,10 @@ struct Lazy {
         limb::mask<N>(twice_m, borrow);
         limb::add<N>(r, difference, twice_m);
     }
-    static __device__ REPEATED void add_loose(uint32_t* r, const uint32_t* a, const uint32_t* b) {
+    __device__ REPEATED void add_loose(uint32_t* r, const uint32_t* a, const uint32_t* b) const {
         limb::add<N>(r, a, b);
     }
-    static __device__ REPEATED void subtract_loose(uint32_t* r, const uint32_t* a, const uint32_t* b) {
+    __device__ REPEATED void subtract_loose(uint32_t* r, const uint32_t* a, const uint32_t* b) const {
         uint32_t raised[N], twice_m[N];
         twice(twice_m);
         VERIFY(limb::less<N>(b, twice_m));
@@ -92,27 +101,27 @@ struct Lazy {
         limb::subtract<N>(r, raised, b);
     }
     // The product is below 3m for any x of N limbs.
-    static __device__ REPEATED void multiply(uint32_t* r, const uint32_t* x, const uint32_t* w) {
+    __device__ REPEATED void multiply(uint32_t* r, const uint32_t* x, const uint32_t* w) const {
         uint32_t m[N], raw[N];
         Field::modulus(m);
         VERIFY(limb::less<N>(w, m) && limb::less<N>(w + N, m));
         limb::split_product<N>(raw, x, w, m, P::N0INV);
         limb::reduce_once<N>(r, raw, m);
     }
-    static __device__ REPEATED void finish(uint32_t* r, const uint32_t* x) {
+    __device__ REPEATED void finish(uint32_t* r, const uint32_t* x) const {
         uint32_t m[N];
         Field::modulus(m);
         tighten(r, x);
         limb::reduce_once<N>(r, r, m);
         VERIFY(limb::less<N>(r, m));
     }
-    static __device__ REPEATED void product(uint32_t* r, const uint32_t* a, const uint32_t* b) {
+    __device__ REPEATED void product(uint32_t* r, const uint32_t* a, const uint32_t* b) const {
         uint32_t entered[N];
         Field::enter(entered, a);
         Field::multiply(r, entered, b);
     }
     // The Montgomery form of w times W^(N/2), divided by W^N.
-    static __device__ REPEATED void twiddle(uint32_t* t, const uint32_t* w) {
+    __device__ REPEATED void twiddle(uint32_t* t, const uint32_t* w) const {
         uint32_t half[N] = {};
         half[N / 2] = 1;
         Field::multiply(t, w, half);
