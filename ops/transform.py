@@ -357,8 +357,8 @@ def near_equal(bits: int, parts: int) -> tuple[int, ...]:
 
 
 def _packed(steps: Sequence[int]) -> int:
-    """One hexadecimal digit a step, the first one lowest."""
-    return sum(step << 4 * i for i, step in enumerate(steps))
+    """Two bits a step, the first one lowest."""
+    return sum(step << 2 * i for i, step in enumerate(steps))
 
 
 def constant_scale(field: Field, value: int) -> Scale:

@@ -218,8 +218,8 @@ struct Pass {
     // lowest.
     __device__ REPEATED uint32_t own_digit(uint32_t l) const {
         uint32_t j = 0, at = 0, left = g.local;
-        for (uint32_t steps = args.steps; left > 0; steps >>= 4) {
-            const uint32_t q = steps & 15;
+        for (uint32_t steps = args.steps; left > 0; steps >>= 2) {
+            const uint32_t q = steps & 3;
             left -= q;
             j |= low_bits(l >> left, q) << at;
             at += q;
@@ -311,8 +311,8 @@ struct Pass {
         uint32_t v[HELD][N];
         uint32_t p = g.columns + g.local;
 #pragma unroll 1
-        for (uint32_t steps = args.steps; steps != 0; steps >>= 4) {
-            const uint32_t q = steps & 15;
+        for (uint32_t steps = args.steps; steps != 0; steps >>= 2) {
+            const uint32_t q = steps & 3;
             p -= q;
             const bool first = steps == args.steps && !begins, last = p == g.columns && !ends;
             if (q == LOG_RADIX) {
