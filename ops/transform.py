@@ -252,7 +252,13 @@ class Transform:
 
     def tables(self) -> tuple[Table, ...]:
         scales = (scale.table for scale in (self.before, self.after) if scale)
-        return (power_table("table", self.field, self.omega, 1 << self.k), *scales)
+        digits = self.digits()
+        return (*(self._table(sum(digits[:i])) for i in range(len(digits))), *scales)
+
+    def _table(self, done: int) -> Table:
+        """Twiddles of a pass before which `done` bits are done: a table of its own, so that they lie close together."""
+        root = pow(self.omega, 1 << done, self.field.modulus)
+        return power_table(f"table {done}", self.field, root, 1 << (self.k - done))
 
     def pass_count(self) -> int:
         return len(self.digits())
@@ -291,17 +297,15 @@ class Transform:
             "modulus": self.field.modulus,
             "roots": self._roots(),
         }
-        pointers = {"x": source, "out": target, "first": None, "second": None}
+        pointers = {"x": source, "out": target, "first": None, "second": None, "table": f"table {done}"}
         pointers["scale"] = scale.table.name if scale else None
         pointers["bad"] = CHECKED.name if flags & Flag.CHECK else None
         unit = pass_unit(self.field, self.row)
         tile = 1 << (local + columns)
         block = max(1, tile >> self.row.log_radix)
         kernel = Kernel(unit, "ntt_pass", unit.structs[0], self.row.threads, synchronises=True)
-        direct = 0 < local <= self.row.log_radix and scale is None and not flags & Flag.COMBINE
-        shared = 0 if direct else shared_bytes(self.field, tile)
         grid = -(-(self.count << self.k) // tile)
-        return Launch(kernel, grid, block, values, shared, pointers)
+        return Launch(kernel, grid, block, values, shared_bytes(self.field, self.row), pointers)
 
     def _tile(self) -> int:
         """Bits of a block's elements."""
@@ -332,9 +336,12 @@ class Transform:
         return _joined([_twiddle(self.field, w) for w in powers], twiddle_limbs(self.field))
 
 
-def shared_bytes(field: Field, tile: int) -> int:
-    """kernels/algo/ntt.cuh: a plane a limb, padded."""
-    return field.montgomery_limbs * (tile + tile // 16 * 2) * LIMB_BYTES
+def shared_bytes(field: Field, row: TransformRow) -> int:
+    """kernels/algo/ntt.cuh: a plane a limb of the block's elements, then two twiddles a thread where they are whole
+    16-byte parts."""
+    limbs = twiddle_limbs(field)
+    coming = 2 * limbs if limbs % 4 == 0 else 0
+    return row.threads * ((field.montgomery_limbs << row.log_radix) + coming) * LIMB_BYTES
 
 
 def row_of(plan: LaunchPlan) -> TransformRow:

@@ -14,6 +14,7 @@
 // carries out a step on them, multiplies by twiddles, and exchanges them through shared memory for the next step.
 #pragma once
 
+#include "base/async_copy.cuh"
 #include "base/element.cuh"
 #include "field/transform.cuh"
 
@@ -71,19 +72,26 @@ __device__ __forceinline__ uint32_t output_index(const Geometry& g, uint32_t abo
     return above >> others | low_bits(above, others) << g.first_digit | j << g.done;
 }
 
-// Shared memory, one plane a limb: 2 words more after every 16 keep a warp's strides of 1, 2, 16 and 128 apart.
-__device__ __forceinline__ uint32_t padded(uint32_t index) { return index + (index >> 4 << 1); }
-
-template <class F>
-__device__ REPEATED void put(uint32_t* plane, uint32_t size, uint32_t index, const uint32_t* v) {
-    UNROLL
-    for (int i = 0; i < F::N; ++i) plane[i * size + padded(index)] = v[i];
+// Where an element of a tile lies in the planes of shared memory, one a limb. A warp's accesses differ in five bits of the
+// index: those below a step's digit and those above it. Bits 5 to 7 are folded into the bank's five so that for the digits
+// that occur these five bits always choose 32 different banks, or 16 at the least.
+__device__ __forceinline__ uint32_t swizzled(uint32_t index) {
+    return index ^ ((index >> 5 & 1) * 0x17) ^ ((index >> 6 & 1) * 0x1a) ^ ((index >> 7 & 1) * 0x14);
 }
 
-template <class F>
-__device__ REPEATED void get(const uint32_t* plane, uint32_t size, uint32_t index, uint32_t* v) {
+// PLANE: words of a plane.
+template <class F, int PLANE>
+__device__ REPEATED void put(uint32_t* planes, uint32_t index, const uint32_t* v) {
+    uint32_t* const at = planes + swizzled(index);
     UNROLL
-    for (int i = 0; i < F::N; ++i) v[i] = plane[i * size + padded(index)];
+    for (int i = 0; i < F::N; ++i) at[i * PLANE] = v[i];
+}
+
+template <class F, int PLANE>
+__device__ REPEATED void get(const uint32_t* planes, uint32_t index, uint32_t* v) {
+    const uint32_t* const at = planes + swizzled(index);
+    UNROLL
+    for (int i = 0; i < F::N; ++i) v[i] = at[i * PLANE];
 }
 
 // A twiddle of F from an array of them.
@@ -97,6 +105,38 @@ __device__ REPEATED void load_twiddle(uint32_t* w, const uint32_t* table, uint32
         for (int i = 0; i < F::TWIDDLE; ++i) w[i] = at[i];
     }
 }
+
+// Twiddles on their way: a thread's next ones come from the table into its own part of shared memory while it works on
+// others, because their way is long and registers are few. DEPTH of them are on their way at once.
+template <class F, int THREADS>
+struct Stage {
+    static constexpr int DEPTH = 1, SLOTS = DEPTH + 1, PARTS = F::TWIDDLE / 4;
+    static constexpr bool USED = F::TWIDDLE % 4 == 0;  // 16 bytes at a time
+
+    uint4* memory;  // [slot][part][thread]
+
+    __device__ __forceinline__ uint4* at(int i) const { return memory + (i % SLOTS * PARTS) * THREADS + threadIdx.x; }
+
+    // Begins the copy of the i-th twiddle; each is closed by async_copy::commit.
+    __device__ __forceinline__ void begin(int i, const uint32_t* table, uint32_t index) const {
+        const uint4* const from = reinterpret_cast<const uint4*>(table + uint64_t(index) * F::TWIDDLE);
+        UNROLL
+        for (int part = 0; part < PARTS; ++part) async_copy::begin(at(i) + part * THREADS, from + part);
+    }
+
+    // The i-th twiddle, after which DEPTH more have been closed.
+    __device__ __forceinline__ void get(int i, uint32_t* w) const {
+        async_copy::wait_but<DEPTH>();
+        UNROLL
+        for (int part = 0; part < PARTS; ++part) {
+            const uint4 words = at(i)[part * THREADS];
+            w[4 * part] = words.x;
+            w[4 * part + 1] = words.y;
+            w[4 * part + 2] = words.z;
+            w[4 * part + 3] = words.w;
+        }
+    }
+};
 
 // The transform of 2^Q elements v[0..2^Q), tight, in registers: output digit d ends at v[reverse(d)]. roots: the twiddles of
 // rho, rho^2, rho^3, rho of order 8. FIRST: v[0] is output 0 of the whole, which stays tight; the others become loose.
@@ -127,22 +167,24 @@ __device__ REPEATED void small_transform(const F& f, uint32_t (*v)[F::N], const 
     }
 }
 
-template <class F, int LOG_RADIX, class Args>
+// THREADS: the most of a block. Its shared memory is SHARED_WORDS: the planes, then the twiddles on their way.
+template <class F, int LOG_RADIX, int THREADS, class Args>
 struct Pass {
-    static constexpr int N = F::N, HELD = 1 << LOG_RADIX;
+    static constexpr int N = F::N, HELD = 1 << LOG_RADIX, PLANE = THREADS << LOG_RADIX;
+    using Coming = Stage<F, THREADS>;
 
     const Args& args;
     F f;
     Geometry g;
-    uint32_t* memory;
-    uint32_t plane;  // words of a plane
+    uint32_t* planes;
+    Coming coming;
 
     __device__ __forceinline__ Pass(const Args& arguments, uint32_t* shared)
         : args(arguments),
           f{arguments.modulus, arguments.n0inv},
           g{args.log_n, args.done, args.local, args.columns, args.first_digit, args.transforms},
-          memory(shared),
-          plane(padded(1u << (args.local + args.columns))) {}
+          planes(shared),
+          coming{reinterpret_cast<uint4*>(shared + N * PLANE)} {}
 
     // The tile's index of digit m of thread unit u, where a step's digit of q bits begins at bit p.
     static __device__ __forceinline__ uint32_t tile_index(uint32_t u, uint32_t m, uint32_t p, uint32_t q) {
@@ -227,31 +269,67 @@ struct Pass {
         return j;
     }
 
+    // What the twiddles of a step depend on, for one group of a thread's elements: digit d gets omega^(d low 2^shift).
+    struct Powers {
+        uint32_t low, shift;
+    };
+
+    __device__ __forceinline__ Powers powers_of(int group, uint32_t p, uint32_t q) const {
+        const uint32_t index = tile_index(threadIdx.x + group * blockDim.x, 0, p, q);
+        const uint32_t l = low_bits(index >> g.columns, p - g.columns);
+        const uint32_t low = l << g.rest() | place_of(g, blockIdx.x, low_bits(index, g.columns)).below;
+        return {low, g.log_n - g.done - q - (p - g.columns + g.rest())};
+    }
+
+    // Of the table, which holds the powers of omega^(2^done).
+    __device__ __forceinline__ uint32_t table_index(const Powers& powers, uint32_t digit) const {
+        const uint32_t e = digit * powers.low << powers.shift;
+        return args.flags & INVERSE ? low_bits(0 - e, g.log_n - g.done) : e;
+    }
+
     // A step's digit of Q bits at bit p of the tile's index: the transforms, and the twiddles of what lies below.
     template <int Q>
     __device__ REPEATED void step(uint32_t (*v)[N], uint32_t p) const {
-        constexpr int GROUPS = HELD >> Q;
+        constexpr int GROUPS = HELD >> Q, EACH = (1 << Q) - 1, COUNT = GROUPS * EACH;
+        constexpr int REVERSED[8] = {0, 4, 2, 6, 1, 5, 3, 7};
+        const bool twiddled = p > g.columns || g.rest() > 0;
+        Powers powers[GROUPS];
         UNROLL
-        for (int group = 0; group < GROUPS; ++group) {
-            uint32_t(*const own)[N] = v + (group << Q);
-            small_transform<F, Q>(f, own, args.roots);
-            const uint32_t below = p - g.columns + g.rest();  // bits below the digit
-            if (below == 0) continue;
-            const uint32_t index = tile_index(threadIdx.x + group * blockDim.x, 0, p, Q);
-            const uint32_t l = low_bits(index >> g.columns, p - g.columns);
-            const uint32_t low = l << g.rest() | place_of(g, blockIdx.x, low_bits(index, g.columns)).below;
-            const uint32_t shift = g.log_n - Q - below;
+        for (int group = 0; group < GROUPS; ++group) powers[group] = powers_of(group, p, Q);
+        if (Coming::USED && twiddled) {
             UNROLL
-            for (int m = 1; m < 1 << Q; ++m) {
-                constexpr int REVERSED[8] = {0, 4, 2, 6, 1, 5, 3, 7};
-                const uint32_t digit = REVERSED[m] >> (3 - Q);
-                uint32_t e = digit * low << shift;
-                if (args.flags & INVERSE) e = low_bits(0 - e, g.log_n);
-                uint32_t w[F::TWIDDLE];
-                load_twiddle<F>(w, args.table, e);
-                f.multiply(own[m], own[m], w);
-            }
+            for (int i = 0; i < Coming::DEPTH; ++i) request<Q>(i, powers);
         }
+        UNROLL
+        for (int group = 0; group < GROUPS; ++group) small_transform<F, Q>(f, v + (group << Q), args.roots);
+        if (!twiddled) return;
+        UNROLL
+        for (int i = 0; i < COUNT; ++i) {
+            uint32_t w[F::TWIDDLE];
+            const int m = i % EACH + 1;
+            if constexpr (Coming::USED) {
+                if (i + Coming::DEPTH < COUNT) {
+                    request<Q>(i + Coming::DEPTH, powers);
+                } else {
+                    async_copy::commit();
+                }
+                coming.get(i, w);
+            } else {
+                load_twiddle<F>(w, args.table, table_index(powers[i / EACH], REVERSED[m] >> (3 - Q)));
+            }
+            uint32_t* const element = v[(i / EACH << Q) + m];
+            f.multiply(element, element, w);
+        }
+    }
+
+    // Begins the way of a step's i-th twiddle.
+    template <int Q>
+    __device__ __forceinline__ void request(int i, const Powers* powers) const {
+        constexpr int EACH = (1 << Q) - 1;
+        constexpr int REVERSED[8] = {0, 4, 2, 6, 1, 5, 3, 7};
+        const uint32_t digit = REVERSED[i % EACH + 1] >> (3 - Q);
+        coming.begin(i, args.table, table_index(powers[i / EACH], digit));
+        async_copy::commit();
     }
 
     template <int Q>
@@ -262,7 +340,7 @@ struct Pass {
             if (first) {
                 load_global(v[h], index);
             } else {
-                get<F>(memory, plane, index, v[h]);
+                get<F, PLANE>(planes, index, v[h]);
             }
         }
         step<Q>(v, p);
@@ -275,10 +353,20 @@ struct Pass {
             if (last) {
                 store_global<false>(v[h], index);
             } else {
-                put<F>(memory, plane, index, v[h]);
+                put<F, PLANE>(planes, index, v[h]);
             }
         }
         __syncthreads();
+    }
+
+    // A turn of q bits, 1 to Q.
+    template <int Q>
+    __device__ __forceinline__ void choose(uint32_t q, uint32_t (*v)[N], uint32_t p, bool first, bool last) const {
+        if (Q == 1 || q == Q) {
+            turn<Q>(v, p, first, last);
+        } else {
+            if constexpr (Q > 1) choose<Q - 1>(q, v, p, first, last);
+        }
     }
 
     // What is not part of every pass is done element by element, so that its code is there once: elements are brought into
@@ -290,7 +378,7 @@ struct Pass {
             load_global(v, index);
             const Place place = place_of(g, blockIdx.x, low_bits(index, g.columns));
             if (args.flags & SCALE_LOAD) scale(v, natural_index(place, index >> g.columns));
-            put<F>(memory, plane, index, v);
+            put<F, PLANE>(planes, index, v);
         }
         __syncthreads();
     }
@@ -299,7 +387,7 @@ struct Pass {
 #pragma unroll 1
         for (uint32_t index = threadIdx.x; index < 1u << (g.columns + g.local); index += blockDim.x) {
             uint32_t v[N];
-            get<F>(memory, plane, index, v);
+            get<F, PLANE>(planes, index, v);
             store_global<true>(v, index);
         }
     }
@@ -315,13 +403,7 @@ struct Pass {
             const uint32_t q = steps & 3;
             p -= q;
             const bool first = steps == args.steps && !begins, last = p == g.columns && !ends;
-            if (q == LOG_RADIX) {
-                turn<LOG_RADIX>(v, p, first, last);
-            } else if (LOG_RADIX > 2 && q == 2) {
-                turn<2>(v, p, first, last);
-            } else {
-                turn<1>(v, p, first, last);
-            }
+            choose<LOG_RADIX>(q, v, p, first, last);
         }
         if (ends) end_from_shared();
     }

@@ -6,5 +6,5 @@
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) ntt_pass(const ntt_pass_args args) {
     DYNAMIC_SHARED(uint32_t, shared);
     using Residue = transform::Residue<PARAMS>;
-    ntt::Pass<Residue, LOG_RADIX, ntt_pass_args>(args, shared).run();
+    ntt::Pass<Residue, LOG_RADIX, THREADS, ntt_pass_args>(args, shared).run();
 }
