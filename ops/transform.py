@@ -337,11 +337,8 @@ class Transform:
 
 
 def shared_bytes(field: Field, row: TransformRow) -> int:
-    """kernels/algo/ntt.cuh: a plane a limb of the block's elements, then two twiddles a thread where they are whole
-    16-byte parts."""
-    limbs = twiddle_limbs(field)
-    coming = 2 * limbs if limbs % 4 == 0 else 0
-    return row.threads * ((field.montgomery_limbs << row.log_radix) + coming) * LIMB_BYTES
+    """kernels/algo/ntt.cuh: a plane a limb of the block's elements."""
+    return (row.threads << row.log_radix) * field.montgomery_limbs * LIMB_BYTES
 
 
 def row_of(plan: LaunchPlan) -> TransformRow:

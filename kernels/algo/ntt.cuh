@@ -14,7 +14,7 @@
 // carries out a step on them, multiplies by twiddles, and exchanges them through shared memory for the next step.
 #pragma once
 
-#include "base/async_copy.cuh"
+#include "base/constant_load.cuh"
 #include "base/element.cuh"
 #include "field/transform.cuh"
 
@@ -94,49 +94,19 @@ __device__ REPEATED void get(const uint32_t* planes, uint32_t index, uint32_t* v
     for (int i = 0; i < F::N; ++i) v[i] = at[i * PLANE];
 }
 
-// A twiddle of F from an array of them.
+// A twiddle of F from an array of them. Its loads are begun where they stand: the way to a table is long, so that the next
+// twiddle has to be under way while a thread works with one.
 template <class F>
 __device__ REPEATED void load_twiddle(uint32_t* w, const uint32_t* table, uint32_t index) {
     const uint32_t* const at = table + uint64_t(index) * F::TWIDDLE;
     if constexpr (F::TWIDDLE % 4 == 0) {
-        element::load<F::TWIDDLE>(w, table, index);
+        UNROLL
+        for (int i = 0; i < F::TWIDDLE; i += 4) constant_load::words4(w + i, at + i);
     } else {
         UNROLL
         for (int i = 0; i < F::TWIDDLE; ++i) w[i] = at[i];
     }
 }
-
-// Twiddles on their way: a thread's next ones come from the table into its own part of shared memory while it works on
-// others, because their way is long and registers are few. DEPTH of them are on their way at once.
-template <class F, int THREADS>
-struct Stage {
-    static constexpr int DEPTH = 1, SLOTS = DEPTH + 1, PARTS = F::TWIDDLE / 4;
-    static constexpr bool USED = F::TWIDDLE % 4 == 0;  // 16 bytes at a time
-
-    uint4* memory;  // [slot][part][thread]
-
-    __device__ __forceinline__ uint4* at(int i) const { return memory + (i % SLOTS * PARTS) * THREADS + threadIdx.x; }
-
-    // Begins the copy of the i-th twiddle; each is closed by async_copy::commit.
-    __device__ __forceinline__ void begin(int i, const uint32_t* table, uint32_t index) const {
-        const uint4* const from = reinterpret_cast<const uint4*>(table + uint64_t(index) * F::TWIDDLE);
-        UNROLL
-        for (int part = 0; part < PARTS; ++part) async_copy::begin(at(i) + part * THREADS, from + part);
-    }
-
-    // The i-th twiddle, after which DEPTH more have been closed.
-    __device__ __forceinline__ void get(int i, uint32_t* w) const {
-        async_copy::wait_but<DEPTH>();
-        UNROLL
-        for (int part = 0; part < PARTS; ++part) {
-            const uint4 words = at(i)[part * THREADS];
-            w[4 * part] = words.x;
-            w[4 * part + 1] = words.y;
-            w[4 * part + 2] = words.z;
-            w[4 * part + 3] = words.w;
-        }
-    }
-};
 
 // The transform of 2^Q elements v[0..2^Q), tight, in registers: output digit d ends at v[reverse(d)]. roots: the twiddles of
 // rho, rho^2, rho^3, rho of order 8. FIRST: v[0] is output 0 of the whole, which stays tight; the others become loose.
@@ -167,24 +137,21 @@ __device__ REPEATED void small_transform(const F& f, uint32_t (*v)[F::N], const 
     }
 }
 
-// THREADS: the most of a block. Its shared memory is SHARED_WORDS: the planes, then the twiddles on their way.
+// THREADS: the most of a block; its shared memory is a plane a limb.
 template <class F, int LOG_RADIX, int THREADS, class Args>
 struct Pass {
     static constexpr int N = F::N, HELD = 1 << LOG_RADIX, PLANE = THREADS << LOG_RADIX;
-    using Coming = Stage<F, THREADS>;
 
     const Args& args;
     F f;
     Geometry g;
     uint32_t* planes;
-    Coming coming;
 
     __device__ __forceinline__ Pass(const Args& arguments, uint32_t* shared)
         : args(arguments),
           f{arguments.modulus, arguments.n0inv},
           g{args.log_n, args.done, args.local, args.columns, args.first_digit, args.transforms},
-          planes(shared),
-          coming{reinterpret_cast<uint4*>(shared + N * PLANE)} {}
+          planes(shared) {}
 
     // The tile's index of digit m of thread unit u, where a step's digit of q bits begins at bit p.
     static __device__ __forceinline__ uint32_t tile_index(uint32_t u, uint32_t m, uint32_t p, uint32_t q) {
@@ -291,45 +258,30 @@ struct Pass {
     template <int Q>
     __device__ REPEATED void step(uint32_t (*v)[N], uint32_t p) const {
         constexpr int GROUPS = HELD >> Q, EACH = (1 << Q) - 1, COUNT = GROUPS * EACH;
-        constexpr int REVERSED[8] = {0, 4, 2, 6, 1, 5, 3, 7};
         const bool twiddled = p > g.columns || g.rest() > 0;
         Powers powers[GROUPS];
         UNROLL
         for (int group = 0; group < GROUPS; ++group) powers[group] = powers_of(group, p, Q);
-        if (Coming::USED && twiddled) {
-            UNROLL
-            for (int i = 0; i < Coming::DEPTH; ++i) request<Q>(i, powers);
-        }
+        uint32_t w[2][F::TWIDDLE];
+        if (twiddled) load_next<Q>(w[0], 0, powers);
         UNROLL
         for (int group = 0; group < GROUPS; ++group) small_transform<F, Q>(f, v + (group << Q), args.roots);
         if (!twiddled) return;
         UNROLL
         for (int i = 0; i < COUNT; ++i) {
-            uint32_t w[F::TWIDDLE];
-            const int m = i % EACH + 1;
-            if constexpr (Coming::USED) {
-                if (i + Coming::DEPTH < COUNT) {
-                    request<Q>(i + Coming::DEPTH, powers);
-                } else {
-                    async_copy::commit();
-                }
-                coming.get(i, w);
-            } else {
-                load_twiddle<F>(w, args.table, table_index(powers[i / EACH], REVERSED[m] >> (3 - Q)));
-            }
-            uint32_t* const element = v[(i / EACH << Q) + m];
-            f.multiply(element, element, w);
+            if (i + 1 < COUNT) load_next<Q>(w[(i + 1) % 2], i + 1, powers);
+            uint32_t* const element = v[(i / EACH << Q) + i % EACH + 1];
+            f.multiply(element, element, w[i % 2]);
         }
     }
 
-    // Begins the way of a step's i-th twiddle.
+    // The i-th twiddle of a step.
     template <int Q>
-    __device__ __forceinline__ void request(int i, const Powers* powers) const {
+    __device__ __forceinline__ void load_next(uint32_t* w, int i, const Powers* powers) const {
         constexpr int EACH = (1 << Q) - 1;
         constexpr int REVERSED[8] = {0, 4, 2, 6, 1, 5, 3, 7};
         const uint32_t digit = REVERSED[i % EACH + 1] >> (3 - Q);
-        coming.begin(i, args.table, table_index(powers[i / EACH], digit));
-        async_copy::commit();
+        load_twiddle<F>(w, args.table, table_index(powers[i / EACH], digit));
     }
 
     template <int Q>

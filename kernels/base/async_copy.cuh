@@ -18,22 +18,10 @@ __device__ __forceinline__ void begin(uint4* shared, const uint4* source) {
 
 __device__ __forceinline__ void wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-// Closes a group of the copies that were begun since the last one.
-__device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-
-// Until all but the LATEST groups are there, for the thread that began them.
-template <int LATEST>
-__device__ __forceinline__ void wait_but() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(LATEST) : "memory");
-}
-
 #else
 
 __device__ __forceinline__ void begin(uint4* shared, const uint4* source) { *shared = *source; }
 __device__ __forceinline__ void wait() {}
-__device__ __forceinline__ void commit() {}
-template <int LATEST>
-__device__ __forceinline__ void wait_but() {}
 
 #endif
 
