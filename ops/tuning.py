@@ -180,8 +180,8 @@ class TransformRow:
 
 TRANSFORM_TABLE: dict[str, tuple[TransformRow, ...]] = {
     ANY: (
-        TransformRow(16, 1, 10, False, 512, 1, "unmeasured: one butterfly a thread, because latency is the floor"),
-        TransformRow(None, 3, 10, True, 128, 4, "unmeasured: radix 8, four small blocks a multiprocessor"),
+        TransformRow(15, 1, 8, False, 128, 4, "unmeasured: one butterfly a thread, because latency is the floor"),
+        TransformRow(None, 2, 9, True, 128, 5, "unmeasured: radix 4, which leaves registers for the next twiddle"),
     ),
     # A block's fibers cost by their number.
     CPU: (TransformRow(None, 3, 10, True, 128, 1, "unmeasured: fewest fibers an element"),),
