@@ -201,29 +201,47 @@ class Buffer:
 
 
 @dataclass(frozen=True)
-class Transfer:
-    """A copy between a host array and a device buffer (from the buffer's start).
+class Part:
+    """A buffer from a byte on."""
 
-    array: a name of Request.arrays, or "result". offset, nbytes: bytes within that array.
+    buffer: str
+    offset: int
+
+
+Place = str | Part
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A copy between a host array and a device buffer.
+
+    array: a name of Request.arrays, or "result". offset, nbytes: bytes within that array. at: the byte of the buffer where it
+    begins; several copies in may fill one buffer, a copy out begins at 0.
     """
 
     buffer: str
     array: str
     offset: int
     nbytes: int
+    at: int = 0
+
+    def within(self, array_bytes: int, buffer_bytes: int) -> bool:
+        """Whether it stays inside an array and a buffer of so many bytes."""
+        inside = min(self.offset, self.at, self.nbytes) >= 0
+        return inside and self.offset + self.nbytes <= array_bytes and self.at + self.nbytes <= buffer_bytes
 
 
 @dataclass(frozen=True)
 class Launch:
     """One kernel launch. values: the struct's integers. Its pointer members are the plan's buffers and tables of the same
-    name, or what `pointers` says: member -> buffer or table, None for no memory at all."""
+    name, or what `pointers` says: member -> buffer or table or part of a buffer, None for no memory at all."""
 
     kernel: Kernel
     grid: int
     block: int
     values: Mapping[str, int]
     shared: int = 0
-    pointers: Mapping[str, str | None] = dataclass_field(default_factory=dict)
+    pointers: Mapping[str, Place | None] = dataclass_field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 0 < self.block <= self.kernel.max_block:
@@ -234,8 +252,14 @@ class Launch:
     def pack(self, addresses: Mapping[str, int]) -> bytes:
         """The kernel's parameter struct. addresses: of the plan's buffers and tables, by their names."""
         struct = self.kernel.struct
-        names = {m.name: self.pointers.get(m.name, m.name) for m in struct.members if m.kind in POINTERS}
-        return struct.pack(self.values, {m: 0 if name is None else addresses[name] for m, name in names.items()})
+        places = {m.name: self.pointers.get(m.name, m.name) for m in struct.members if m.kind in POINTERS}
+        return struct.pack(self.values, {member: _address(place, addresses) for member, place in places.items()})
+
+
+def _address(place: Place | None, addresses: Mapping[str, int]) -> int:
+    if isinstance(place, Part):
+        return addresses[place.buffer] + place.offset
+    return 0 if place is None else addresses[place]
 
 
 @dataclass(frozen=True)

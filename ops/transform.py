@@ -19,6 +19,7 @@ from limbd.ops.base import (
     Launch,
     LaunchPlan,
     Member,
+    Place,
     Struct,
     Table,
     Unit,
@@ -59,7 +60,6 @@ class Flag(IntFlag):
     CHECK = 8
     SCALE_LOAD = 16
     SCALE_STORE = 32
-    COMBINE = 64
 
 
 class Order(IntEnum):
@@ -135,11 +135,13 @@ def twiddle_limbs(field: Field) -> int:
 
 
 @cache
-def pass_unit(field: Field, row: TransformRow) -> Unit:
+def pass_unit(field: Field, row: TransformRow, *, combines: bool = False) -> Unit:
+    """combines: of a last pass that stores first second - value."""
+    entry = "quotient" if combines else "ntt"
     struct = Struct(
-        "ntt_pass_args",
+        f"{entry}_pass_args",
         (
-            *(Member(name, "in") for name in ("x", "first", "second")),
+            *(Member(name, "in") for name in ("x", *(("first", "second") if combines else ()))),
             Member("out", "out"),
             *(Member(name, "table") for name in ("table", "scale")),
             Member("bad", "scratch"),
@@ -152,7 +154,7 @@ def pass_unit(field: Field, row: TransformRow) -> Unit:
         ),
     )
     constants = (("LOG_RADIX", row.log_radix), ("THREADS", row.threads), ("RESIDENT", row.resident))
-    return Unit("ntt", (struct,), constants, _params(field))
+    return Unit(entry, (struct,), constants, _params(field))
 
 
 _WORDS = ("log_n", "done", "local", "columns", "first_digit", "flags", "steps", "scale_mask")
@@ -236,7 +238,8 @@ class Scale:
 class Transform:
     """`count` transforms of 2^k elements side by side. omega: the root of the FORWARD transform, its table is `table`.
 
-    before, after: factors on the way in and out. check: elements are checked on the way in.
+    before, after: factors on the way in and out. check: elements are checked on the way in. combine: where two factors are,
+    laid out as the output is, which becomes their product minus the transform.
     """
 
     field: Field
@@ -249,6 +252,7 @@ class Transform:
     before: Scale | None = None
     after: Scale | None = None
     check: bool = False
+    combine: tuple[Place, Place] | None = None
 
     def tables(self) -> tuple[Table, ...]:
         scales = (scale.table for scale in (self.before, self.after) if scale)
@@ -267,15 +271,17 @@ class Transform:
         """Bits of each pass's digit, near-equal, none above what a block holds; k = 0 is one pass that changes nothing."""
         return near_equal(self.k, max(1, -(-self.k // self.row.tile)))
 
-    def passes(self, buffers: Sequence[str], *, offset: int = 0) -> tuple[Launch, ...]:
+    def passes(self, buffers: Sequence[Place], *, offset: int = 0) -> tuple[Launch, ...]:
         """The launches. buffers: where the elements are before the first pass and after each one: one more than passes.
         The first pass may store where it loads in natural order, the last one may not, unless it is the only one."""
-        digits = self.digits()
-        if len(buffers) != len(digits) + 1:
-            raise ValueError(f"{len(digits)} passes, {len(buffers)} buffers")
-        return tuple(self._pass(i, digits, buffers[i], buffers[i + 1], offset) for i in range(len(digits)))
+        count = self.pass_count()
+        if len(buffers) != count + 1:
+            raise ValueError(f"{count} passes, {len(buffers)} buffers")
+        return tuple(self.one_pass(i, buffers[i], buffers[i + 1], offset=offset) for i in range(count))
 
-    def _pass(self, i: int, digits: Sequence[int], source: str, target: str, offset: int) -> Launch:
+    def one_pass(self, i: int, source: Place, target: Place, *, offset: int = 0) -> Launch:
+        """The launch of pass i."""
+        digits = self.digits()
         local, done = digits[i], sum(digits[:i])
         first, last = i == 0, i == len(digits) - 1
         columns = max(0, self._tile() - local)
@@ -297,13 +303,16 @@ class Transform:
             "modulus": self.field.modulus,
             "roots": self._roots(),
         }
-        pointers = {"x": source, "out": target, "first": None, "second": None, "table": f"table {done}"}
+        pointers: dict[str, Place | None] = {"x": source, "out": target, "table": f"table {done}"}
+        combine = self.combine if last else None
+        if combine:
+            pointers |= {"first": combine[0], "second": combine[1]}
         pointers["scale"] = scale.table.name if scale else None
         pointers["bad"] = CHECKED.name if flags & Flag.CHECK else None
-        unit = pass_unit(self.field, self.row)
+        unit = pass_unit(self.field, self.row, combines=combine is not None)
         tile = 1 << (local + columns)
         block = max(1, tile >> self.row.log_radix)
-        kernel = Kernel(unit, "ntt_pass", unit.structs[0], self.row.threads, synchronises=True)
+        kernel = Kernel(unit, f"{unit.entry}_pass", unit.structs[0], self.row.threads, synchronises=True)
         grid = -(-(self.count << self.k) // tile)
         return Launch(kernel, grid, block, values, shared_bytes(self.field, self.row), pointers)
 
@@ -369,6 +378,6 @@ def constant_scale(field: Field, value: int) -> Scale:
     return Scale(power_table("scale", field, 1, 1, value), 0)
 
 
-def coset_scale(field: Field, k: int, base: int, start: int = 1) -> Scale:
+def coset_scale(field: Field, k: int, base: int, start: int = 1, *, name: str = "scale") -> Scale:
     """start base^i for the element of natural index i."""
-    return Scale(power_table("scale", field, base, 1 << k, start), (1 << k) - 1)
+    return Scale(power_table(name, field, base, 1 << k, start), (1 << k) - 1)

@@ -96,10 +96,14 @@ class TransformOp(Op):
         return self.decode(Call(n, param), payload.data)
 
     def units(self, traits: Traits) -> tuple[Unit, ...]:
-        fields = [field for field in registered() if transform.transforms(field) and not field.toy]
         rows = transform_rows(traits.kind, traits.arch)
-        passes = (transform.pass_unit(field, row) for field in fields for row in rows)
-        return tuple(dict.fromkeys((*passes, *(transform.table_unit(field) for field in fields))))
+        passes = (transform.pass_unit(field, row) for field in served() for row in rows)
+        return tuple(dict.fromkeys((*passes, *(transform.table_unit(field) for field in served()))))
+
+
+def served() -> list[Field]:
+    """The fields whose kernels are made ahead."""
+    return [field for field in registered() if transform.transforms(field) and not field.toy]
 
 
 def _field(request: Request) -> Field:

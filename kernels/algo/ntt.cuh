@@ -29,7 +29,6 @@ constexpr uint32_t REVERSED_STORE = 4;     // the last pass writes bit-reversed 
 constexpr uint32_t CHECK = 8;              // elements that are not below m are reported
 constexpr uint32_t SCALE_LOAD = 16;        // times scale[natural index & scale_mask] before anything else
 constexpr uint32_t SCALE_STORE = 32;       // the same after everything else
-constexpr uint32_t COMBINE = 64;           // the store is first second - value
 
 // What a pass is told; the members are the launch's struct, and see ops/ntt.py.
 struct Geometry {
@@ -137,8 +136,9 @@ __device__ REPEATED void small_transform(const F& f, uint32_t (*v)[F::N], const 
     }
 }
 
-// THREADS: the most of a block; its shared memory is a plane a limb.
-template <class F, int LOG_RADIX, int THREADS, class Args>
+// THREADS: the most of a block; its shared memory is a plane a limb. COMBINES: a last pass whose store is first second -
+// value; args has those two.
+template <class F, int LOG_RADIX, int THREADS, class Args, bool COMBINES = false>
 struct Pass {
     static constexpr int N = F::N, HELD = 1 << LOG_RADIX, PLANE = THREADS << LOG_RADIX;
 
@@ -208,7 +208,7 @@ struct Pass {
             at += args.flags & REVERSED_STORE ? reverse(natural, g.log_n) : natural;
             if (EXTRA && args.flags & SCALE_STORE) scale(v, natural);
             f.finish(v, v);
-            if (EXTRA && args.flags & COMBINE) combine(v, at);
+            if constexpr (EXTRA && COMBINES) combine(v, at);
         }
         element::store<WORDS, N>(args.out, at, v);
     }
@@ -346,7 +346,7 @@ struct Pass {
 
     __device__ __forceinline__ void run() const {
         const bool begins = (args.flags & SCALE_LOAD) != 0 || args.steps == 0;
-        const bool ends = (args.flags & (SCALE_STORE | COMBINE)) != 0 || args.steps == 0;
+        const bool ends = COMBINES || (args.flags & SCALE_STORE) != 0 || args.steps == 0;
         if (begins) begin_from_shared();
         uint32_t v[HELD][N];
         uint32_t p = g.columns + g.local;

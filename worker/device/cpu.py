@@ -1,6 +1,6 @@
 """The CPU backend: the same kernel sources, compiled by the host's C++ compiler, on all cores.
 
-A plan's in and out buffers are the host arrays themselves: a Transfer only says which. So the copies out of a piece
+A plan's in and out buffers are the host arrays themselves, unless several arrays fill one buffer: a Transfer only says which. So the copies out of a piece
 must cover what its launches write, which holds for every plan that a device could run too.
 """
 
@@ -243,9 +243,9 @@ class CpuBackend:
 
     def _run_piece(self, piece: Piece, lane: _Lane, arrays: Mapping[str, Bytes]) -> float:
         """Seconds that the launches took."""
-        for copy in piece.copies_in:
-            part = _part(copy, lane, arrays)
-            lane.bind(copy.buffer, part if _aligned(part) else _aligned_copy(part))
+        for name in {copy.buffer: None for copy in piece.copies_in}:
+            copies = [copy for copy in piece.copies_in if copy.buffer == name]
+            lane.bind(name, _input([(copy.at, _part(copy, lane, arrays)) for copy in copies]))
         late = self._bind_outputs(piece, lane, arrays)
         begin = time.perf_counter()
         for launch in piece.launches:
@@ -313,7 +313,7 @@ def _flat(array: npt.NDArray[np.uint32]) -> Bytes:
 def _part(copy: Transfer, lane: _Lane, arrays: Mapping[str, Bytes]) -> Bytes:
     """The host bytes of a Transfer. Raises ServiceError(INTERNAL) if the plan reaches beyond an array or a buffer."""
     array = arrays[copy.array]
-    if copy.offset < 0 or copy.offset + copy.nbytes > array.nbytes or copy.nbytes > lane.buffers[copy.buffer].nbytes:
+    if not copy.within(array.nbytes, lane.buffers[copy.buffer].nbytes):
         raise ServiceError(Status.INTERNAL, f"plan: {copy} is out of range of its array or buffer")
     return array[copy.offset : copy.offset + copy.nbytes]
 
@@ -335,7 +335,11 @@ def _aligned_empty(nbytes: int) -> Bytes:
     return memory[start : start + nbytes]
 
 
-def _aligned_copy(memory: Bytes) -> Bytes:
-    copy = _aligned_empty(memory.nbytes)
-    copy[:] = memory
-    return copy
+def _input(parts: Sequence[tuple[int, Bytes]]) -> Bytes:
+    """Host arrays with the bytes of the buffer where they begin: the only one as it is, if it can be; else a copy of all."""
+    if len(parts) == 1 and parts[0][0] == 0 and _aligned(parts[0][1]):
+        return parts[0][1]
+    whole = _aligned_empty(max(at + part.nbytes for at, part in parts))
+    for at, part in parts:
+        whole[at : at + part.nbytes] = part
+    return whole

@@ -137,11 +137,11 @@ class Lane:
 
     def copy_in(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> None:
         host = self._host_address(copy, arrays)
-        self.context.call("cuMemcpyHtoDAsync", self.addresses[copy.buffer], host, copy.nbytes, self.into)
+        self.context.call("cuMemcpyHtoDAsync", self.addresses[copy.buffer] + copy.at, host, copy.nbytes, self.into)
 
     def copy_out(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> None:
         host = self._host_address(copy, arrays)
-        self.context.call("cuMemcpyDtoHAsync", host, self.addresses[copy.buffer], copy.nbytes, self.out)
+        self.context.call("cuMemcpyDtoHAsync", host, self.addresses[copy.buffer] + copy.at, copy.nbytes, self.out)
 
     def prepare(self, launch: Launch, function: Any) -> Prepared:
         """The launch for this lane's buffers."""
@@ -157,8 +157,7 @@ class Lane:
     def _host_address(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> int:
         """Raises ServiceError(INTERNAL) if the plan reaches beyond an array or a buffer."""
         array = arrays[copy.array]
-        beyond = copy.offset + copy.nbytes > array.nbytes or copy.nbytes > self.buffers[copy.buffer].nbytes
-        if copy.offset < 0 or beyond:
+        if not copy.within(array.nbytes, self.buffers[copy.buffer].nbytes):
             raise ServiceError(Status.INTERNAL, f"plan: {copy} is out of range of its array or buffer")
         return array.address + copy.offset
 
