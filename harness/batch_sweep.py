@@ -29,6 +29,7 @@ from limbd.ops.base import LaunchPlan, Limbs, Request, Traits, Unit
 from limbd.ops.mod_inv import MOD_INV
 from limbd.ops.mod_inv_batch import MOD_INV_BATCH, launch_with
 from limbd.ops.params.layout import PLAIN_LIMBS
+from limbd.ops.reference.warp_inverse import TABLES
 from limbd.ops.split import elementwise_plan
 from limbd.ops.status import LimbdError
 from limbd.ops.tuning import BatchRow, Storage, batch_tuning
@@ -41,7 +42,6 @@ FIELD = "secp256k1_fp"
 
 SIZES = (1_000, 2_000, 4_000, 6_000, 8_000, 10_000, 30_000, 100_000, 130_000, 300_000, 1_000_000, 10_000_000)
 
-STEPS = (8, 10, 12)
 SOURCE = "a sweep"
 
 # (block, resident): few threads with many registers where products wait in registers, whole multiprocessors where not.
@@ -52,10 +52,10 @@ OUTPUT_BLOCKS = ((64, 8), (128, 4), (256, 2))
 GRID = (
     *(
         BatchRow(None, *b, e, Storage.REGISTERS, s, SOURCE)
-        for b, s, e in product(REGISTER_BLOCKS, STEPS, (1, 2, 4, 6, 8))
+        for b, s, e in product(REGISTER_BLOCKS, TABLES, (1, 2, 4, 6, 8))
     ),
     *(BatchRow(None, *b, e, Storage.SHARED, 12, SOURCE) for b, e in product(SHARED_BLOCKS, (4, 8))),
-    *(BatchRow(None, *b, e, Storage.OUTPUT, s, SOURCE) for b, s, e in product(OUTPUT_BLOCKS, STEPS, (32, 64, 128))),
+    *(BatchRow(None, *b, e, Storage.OUTPUT, s, SOURCE) for b, s, e in product(OUTPUT_BLOCKS, TABLES, (32, 64, 128))),
 )
 
 # Above this n a thread has more elements than registers or shared memory hold; below that one a block of OUTPUT has one.

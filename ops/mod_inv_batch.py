@@ -14,7 +14,7 @@ from limbd.ops.modular import ModularOp
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.layout import PLAIN_LIMBS
 from limbd.ops.reference.mod_inv_batch import mod_inv_batch
-from limbd.ops.reference.warp_inverse import table_bytes
+from limbd.ops.reference.warp_inverse import ENTRY_BYTES, table_bytes
 from limbd.ops.split import elementwise_plan
 from limbd.ops.tuning import BatchRow, Storage, batch_tuning
 
@@ -95,8 +95,8 @@ def resident(product: Product, words: int, row: BatchRow) -> int:
 
 @cache
 def warp_table(steps: int) -> str:
-    """The unit's WARP_TABLE: entries of 8 bytes, as field/warp_inverse.cuh looks them up."""
-    data = table_bytes(steps, 2 * TABLE_WORD) if steps else bytes(4 * TABLE_WORD)
+    """The unit's WARP_TABLE, as field/warp_inverse.cuh looks entries up; one word of 16 bytes where there is no lookup."""
+    data = table_bytes(steps) if steps else bytes(4 * TABLE_WORD)
     words = (int.from_bytes(data[at : at + TABLE_WORD], "little") for at in range(0, len(data), TABLE_WORD))
     text = ",".join(f"{word:#x}" for word in words)
     return f"__device__ const __align__(128) uint32_t WARP_TABLE[{len(data) // TABLE_WORD}] = {{{text}}};\n"
@@ -178,7 +178,7 @@ def share(row: BatchRow, n: int, blocks: int) -> int:
 
 def _inversion_bytes(steps: int) -> int:
     """Shared memory of total_inverse::ByWarp: the table, and a modulus."""
-    return (2 * TABLE_WORD << steps) + PLAIN_LIMBS * LIMB_BYTES if steps else 0
+    return (ENTRY_BYTES << steps) + PLAIN_LIMBS * LIMB_BYTES if steps else 0
 
 
 def _wide() -> tuple[int, ...]:

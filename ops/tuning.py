@@ -59,8 +59,9 @@ class BatchRow:
 
     block: threads a block: 32, 64, 128 or 256. resident: blocks that a multiprocessor holds at once, which bounds the
     registers. elements: the most that a thread takes; fewer where they would not reach every multiprocessor `resident`
-    times. steps: 0, one thread inverts the block's total; 8 to 12, its first warp does, by a table for that many halvings
-    a lookup (kernels/field/warp_inverse.cuh; odd moduli of up to 256 bits, others by a thread). source: as in Tuning.
+    times. steps: 0, one thread inverts the block's total; else its first warp does, by plan 0004's form, with a table for so
+    many halvings a lookup: 12 (32 KB, the faster one), or 8 (2 KB) where `resident` tables of 32 KB would not fit a
+    multiprocessor (kernels/field/warp_inverse.cuh; odd moduli of up to 256 bits, others by a thread). source: as in Tuning.
     """
 
     up_to: int | None
@@ -90,39 +91,31 @@ class BatchTuning:
 CPU = "cpu"
 
 # The row's own times are in the file; the rows that it was chosen from were timed in a run whose samples were not kept.
-SWEPT = "plan 0003, 0003-d730d2f44d5c.jsonl: "
+SWEPT = "2026-11-30-batch-sweep.jsonl: "
 
-# On each of an H200's 132 multiprocessors a block first.
-_SPREAD = BatchRow(30_000, 64, 2, 2, Storage.REGISTERS, 12, SWEPT + "a block on each of 132 multiprocessors first")
-_FULL = BatchRow(None, 128, 4, 64, Storage.OUTPUT, 8, SWEPT + "16 warps, a table that leaves room for them")
-_CROSSOVER = "plan 0003, 0003-d730d2f44d5c.jsonl: at 1e4 1.27 times as fast; 4,000 is a guess on the safe side"
+# On each of an H200's 132 multiprocessors two blocks first.
+_SPREAD = BatchRow(30_000, 64, 2, 2, Storage.REGISTERS, 12, SWEPT + "first or second of the rows from 1e3 to 3e4")
+_FULL = BatchRow(None, 128, 4, 128, Storage.OUTPUT, 8, SWEPT + "within 0.7 % of the first of the rows at 1e6 and 1e7")
+_CROSSOVER = SWEPT + "at 1,000 1.3 times as fast as mod-inv; fewer were not measured"
 
 # By limbs of an element and architecture, as in TABLE; CPU for the host's compiler.
 BATCH_TABLE: dict[tuple[int | str, str], BatchTuning] = {
     (8, ANY): BatchTuning(
-        4_000,
+        999,
         (
             _SPREAD,
-            BatchRow(
-                130_000,
-                128,
-                1,
-                6,
-                Storage.REGISTERS,
-                12,
-                "unmeasured: plan 0003's next run is to name its file here; it was the faster one of a sweep at 1e5 "
-                "whose samples were not kept",
-            ),
+            # Longer batches come in pieces of little more than this (ops/split.py).
+            BatchRow(100_000, 64, 2, 6, Storage.REGISTERS, 12, SWEPT + "first of the rows at 1e5"),
             _FULL,
         ),
         _CROSSOVER,
     ),
     # Six products of 12 limbs in registers spill.
     (ANY, ANY): BatchTuning(
-        4_000,
+        999,
         (
             _SPREAD,
-            BatchRow(130_000, 256, 1, 4, Storage.REGISTERS, 12, "unmeasured: 12 limbs spill nothing with it"),
+            BatchRow(100_000, 256, 1, 4, Storage.REGISTERS, 12, "unmeasured: 12 limbs spill nothing with it"),
             _FULL,
         ),
         _CROSSOVER,

@@ -16,7 +16,7 @@ class Limits:
 
     payload: bytes of one frame's payload. connections: open at a time.
     in_flight: bytes of payloads and results in all, from the first payload byte until the last result byte is sent.
-    sure: bytes of these that a connection gets whatever the others hold.
+    sure: bytes of these that a connection gets whatever the others hold (worker/budget.py).
     outstanding: requests of one connection that are not yet answered; beyond it the connection is not read, so that a
     client that pipelines refusals without reading them costs no memory without bound.
     """

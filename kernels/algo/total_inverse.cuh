@@ -25,9 +25,10 @@ struct ByThread {
     __device__ __forceinline__ bool single(uint32_t (&words)[N]) const { return inverse(words); }
 };
 
-// The first warp inverts the total together (field/warp_inverse.cuh), m odd, of 8 limbs: a quarter of one thread's time.
-// Its table comes from `source` in device memory while the block multiplies. memory: the block's shared memory, WORDS of
-// 16 bytes, aligned to 128.
+// The first warp inverts the total together (field/warp_inverse.cuh), m odd, of 8 limbs: less than half of one thread's time
+// (plan 0004). Its table comes from `source` in device memory while the block multiplies. memory: the block's shared memory,
+// WORDS of 16 bytes, aligned to 128. prepare and arrive are called by all threads, with a __syncthreads() between arrive and
+// total, which makes table and modulus visible to the warp.
 template <class Table, class Single>
 struct ByWarp {
     static constexpr int N = 8;

@@ -18,7 +18,7 @@ static_assert(32 * LIMBS + 6 <= safegcd::LIMB30_BITS * LIMBS30, "OddModulus leav
 template <int LOOKUP_STEPS, class Args>
 struct OddInversion {
     using Single = total_inverse::Odd<LIMBS, LIMBS30>;
-    using Table = safegcd::WarpTable<LOOKUP_STEPS, 24 / LOOKUP_STEPS, 8>;
+    using Table = safegcd::WarpTable<LOOKUP_STEPS>;
     using Inversion = total_inverse::ByWarp<Table, Single>;
     static constexpr int WORDS = Inversion::WORDS;
     static __device__ __forceinline__ Inversion make(const Args& args, uint4* memory) {

@@ -18,32 +18,39 @@ Mathematical Cryptography", section 7.13.
 2. The basis. Lagrange-Gauss reduction of L(s-1) gives w1, w2. Exactly one of w1, w2, w1 + w2 lies in L(s) (it has index 2
    and contains 2 L(s-1)): that one is (q, r) (of w1 + w2 and w1 - w2 the shorter), and (c, e) the shorter of the others.
    Lengths are measured by a^2 + WEIGHT b^2, because g, whose row has half the weight, is the smaller number on average:
-   WEIGHT = 1/2 needs 2.16 (s = 8), 2.13 (10), 2.12 (12) halvings for a bit of m, with 1 it is one in a hundred more.
+   WEIGHT = 1/2 needs 2.16 (s = 8), 2.12 (s = 12) halvings for a bit of m, with 1 it is one in a hundred more.
    Divsteps with their delta need 2.06.
 
-3. Long numbers. A batch of k = LOOKUPS s halvings is one matrix. f, g, d, e have limbs of k bits that are signed and never
-   normalised: each batch every limb is split once, its low part goes one limb down (that is the division by 2^k). With L a
-   bound of the limbs, a batch gives
+3. Long numbers. A batch of 24 halvings, two or three lookups, is one matrix. f, g, d, e have limbs of 24 bits that are
+   signed and never normalised: each batch every limb is split once, its low part goes one limb down (that is the division
+   by 2^24). With L a bound of the limbs, a batch gives
 
-       |limb| <= ((|u| + |v|) L + 2^(k-1) 2^k) / 2^k + 2^k <= L + 3/2 2^k,
+       |limb| <= ((|u| + |v|) L + 2^23 2^24) / 2^24 + 2^24 <= L + 3/2 2^24,
 
-   so that from 2^k + 2^8 after a carry, 64 batches stay below 2^31 for k <= 24. Every 64th batch carries once: its carries
-   are at most 2^(31-k). The sums before the split are below 2^(k+31) + 2^(2k-1) < 2^56.
+   so that from 2^24 + 2^7 after a carry, 64 batches stay below 2^31. Every 64th batch carries once: its carries are at most
+   2^7. The sums before the split are below 2^55 + 2^47 < 2^56.
 
 4. The end. Every entry but rho = 0 makes N = sqrt(f^2 + W g^2) smaller: with W = 1.55 by a factor of 0.631 or less
    (contraction() computes it from the table), so that 2^257 is used up by fewer than 390 of them. rho = 0 keeps f and divides
    g by 2^s: at most 256/s of these stand in a row before g = 0. So every run ends, after fewer than 2^13 batches, and
-   carry_once keeps the limbs small as long as it lasts. Random inputs take 22.7 batches on average (s = 12), none seen above
-   26. Numbers of very different length take more, because nothing here knows the lengths: modulo 2^255 - 19, x = 1 takes 62,
-   x = -1 takes 70, and 2^k and -2^k up to 75 (s = 8: 85; of 22 bits a batch: 88, of 20: 89).
+   carry_once keeps the limbs small as long as it lasts. Once g = 0 it stays 0, and so does f, so that an end that is looked
+   for every TURN batches is not missed. Random inputs take
+   23.1 batches on average (s = 12; s = 8: 23.8), none seen above 26. Numbers of very different length take more, because
+   nothing here knows the lengths: modulo 2^255 - 19, x = 1 takes 62, x = -1 takes 70, and 2^k and -2^k up to 76 (s = 8: 86).
 
-5. The inverse. (d, e) starts as (0, 2^k), so that d x = 2^k f mod m. One more division by 2^k with a centred multiple of m
-   at the end brings d into (-m, m): |d| <= 2^k + n/2 m after n batches, and (2^k + n/2 m) / 2^k + m/2 < m for m >= 3
+5. The inverse. (d, e) starts as (0, 2^24), so that d x = 2^24 f mod m. One more division by 2^24 with a centred multiple of
+   m at the end brings d into (-m, m): |d| <= 2^24 + n/2 m after n batches, and (2^24 + n/2 m) / 2^24 + m/2 < m for m >= 3
    and n < 2^17.
    The same division applied to sign f - 1 gives 0 just when f = sign: the exact check costs nothing. The test that leads
-   here looks at k bits of f; if the exact check fails the run goes on.
+   here looks at 24 bits of f; if the exact check fails the run goes on.
 
 6. Any x. Nothing above asks for x < m: f and g stay below the larger of m and x, and d and e know x by the matrices alone.
+
+7. The order. One inversion has nothing to wait for but itself, so what counts is the longest chain of a batch. The jump
+   that follows needs limb 0 of f and g alone, and that is known from limbs 0 and 1 of before (update_lowest), by every lane
+   and without an exchange. So it is made before the long numbers are updated, and lookups and updates of two batches
+   overlap. What it was made from keeps its value modulo 2^24 when limbs are carried. Likewise the multiple of m comes from
+   limb 0 of d and e, which every lane has from the batch before. Where a run ends, one jump was made in vain.
 """
 
 from __future__ import annotations
@@ -52,20 +59,14 @@ import math
 from typing import NamedTuple
 
 WEIGHT = 0.5
+BATCH = 24  # halvings of a batch, and bits of a limb
+SIZE = 2**BATCH
 LIMBS = 16
 NORMALISE_EVERY = 64
-MASK_BITS_OF_RATIO = 12
-
-
-class Shape(NamedTuple):
-    """steps: halvings a lookup. lookups: lookups a batch."""
-
-    steps: int
-    lookups: int
-
-    @property
-    def batch(self) -> int:
-        return self.steps * self.lookups
+TURN = 2  # batches between two looks for the end
+RATIO_BITS = 12
+ENTRY_BYTES = 8
+TABLES = (8, 12)  # halvings a lookup: three lookups a batch by a table of 2 KB, or two by one of 32 KB
 
 
 class Transition(NamedTuple):
@@ -90,10 +91,9 @@ def make_table(steps: int) -> list[Transition]:
     return table
 
 
-def table_bytes(steps: int, entry_bytes: int) -> bytes:
-    """The table as the kernel reads it: coefficients u, v, q, r as little-endian integers of entry_bytes / 4 bytes."""
-    size = entry_bytes // 4
-    return b"".join(c.to_bytes(size, "little", signed=True) for entry in make_table(steps) for c in entry)
+def table_bytes(steps: int) -> bytes:
+    """The table as the kernel reads it: coefficients u, v, q, r as little-endian integers of 16 bits."""
+    return b"".join(c.to_bytes(ENTRY_BYTES // 4, "little", signed=True) for entry in make_table(steps) for c in entry)
 
 
 def _entry(rho: int, steps: int) -> Transition:
@@ -126,7 +126,7 @@ def _reduced(a: Pair, b: Pair) -> tuple[Pair, Pair]:
         a, b = b, a
 
 
-def contraction(table: list[Transition], steps: int, weight: float) -> float:
+def contraction(table: list[Transition], weight: float) -> float:
     """The largest factor by which an entry other than 0 changes sqrt(f^2 + weight g^2)."""
     largest = 0.0
     root = math.sqrt(weight)
@@ -135,32 +135,34 @@ def contraction(table: list[Transition], steps: int, weight: float) -> float:
         a, b, c, d = t.u, t.v / root, t.q * root, t.r
         squares, determinant = a * a + b * b + c * c + d * d, a * d - b * c
         largest = max(largest, math.sqrt((squares + math.sqrt(max(0.0, squares**2 - 4 * determinant**2))) / 2))
-    return largest / float(2**steps)
+    return largest / len(table)
 
 
 # --- jumps ----------------------------------------------------------------------------------------------------------
 
 
-def negated_ratio(f: int, g: int) -> int:
-    """-g/f mod 2^12 in three multiplications in a row: with s = f^2, t = 1 - s = 0 mod 8, 1/s = (1 + t)(1 + t^2) mod 2^12."""
+def entry_offset(f: int, g: int, steps: int) -> int:
+    """ENTRY_BYTES (-g/f mod 2^steps) in three multiplications in a row: with s = f^2, t = 1 - s = 0 mod 8,
+    1/s = (1 + t)(1 + t^2) mod 2^12."""
     less = f * f - 2
-    ratio = (less * f * g) * (f * f * less + 2)
-    assert (ratio * f + g) % 2**MASK_BITS_OF_RATIO == 0
-    return ratio
+    ratio = (less * f * g) * (ENTRY_BYTES * f * f * less + 2 * ENTRY_BYTES)
+    assert (ratio // ENTRY_BYTES * f + g) % 2**RATIO_BITS == 0
+    return ratio % (ENTRY_BYTES << steps)
 
 
-def jump(table: list[Transition], shape: Shape, f: int, g: int) -> Transition:
-    """`lookups` jumps from the low bits of f and g as one matrix."""
+def jump(table: list[Transition], f: int, g: int) -> Transition:
+    """Jumps from the low 24 bits of f and g as one matrix. table: of 2^8 or 2^12 entries."""
+    steps = len(table).bit_length() - 1
     f, g = f % 2**32, g % 2**32
     total: Transition | None = None
-    for _ in range(shape.lookups):
-        t = table[negated_ratio(f, g) % 2**shape.steps]
+    for _ in range(BATCH // steps):
+        t = table[entry_offset(f, g, steps) // ENTRY_BYTES]
         f, g = (t.u * f + t.v * g) % 2**32, (t.q * f + t.r * g) % 2**32
-        assert f % 2**shape.steps == g % 2**shape.steps == 0
-        f, g = f >> shape.steps, g >> shape.steps
+        assert f % 2**steps == g % 2**steps == 0
+        f, g = f >> steps, g >> steps
         total = t if total is None else _product(t, total)
     assert total is not None
-    assert max(abs(total.u) + abs(total.v), abs(total.q) + abs(total.r)) <= 2**shape.batch
+    assert max(abs(total.u) + abs(total.v), abs(total.q) + abs(total.r)) <= SIZE
     return total
 
 
@@ -171,87 +173,104 @@ def _product(b: Transition, a: Transition) -> Transition:
 # --- long numbers in limbs ------------------------------------------------------------------------------------------
 
 
-def to_limbs(a: int, shape: Shape) -> list[int]:
-    return [a >> shape.batch * i & 2**shape.batch - 1 for i in range(LIMBS)]
+def to_limbs(a: int) -> list[int]:
+    return [a >> BATCH * i & SIZE - 1 for i in range(LIMBS)]
 
 
-def value(limbs: list[int], shape: Shape) -> int:
-    return sum(limb << shape.batch * i for i, limb in enumerate(limbs))
+def value(limbs: list[int]) -> int:
+    return sum(limb << BATCH * i for i, limb in enumerate(limbs))
 
 
-def divide(parts: list[int], m: int, shape: Shape) -> list[int]:
-    """(sum of parts + k m) / 2^batch in limbs, k in [-2^(batch-1), 2^(batch-1)) with an exact quotient; m = 0: k = 0."""
-    size = 2**shape.batch
+def divide(parts: list[int], m: int) -> list[int]:
+    """(sum of parts + k m) / 2^24 in limbs, k in [-2^23, 2^23) with an exact quotient; m = 0: k = 0."""
     multiple = 0
     if m:
-        multiple = (-parts[0] * pow(m, -1, size) + size // 2) % size - size // 2
-    parts = [part + multiple * limb for part, limb in zip(parts, to_limbs(m, shape), strict=True)]
+        multiple = (-parts[0] * pow(m, -1, SIZE) + SIZE // 2) % SIZE - SIZE // 2
+    parts = [part + multiple * limb for part, limb in zip(parts, to_limbs(m), strict=True)]
     assert all(abs(part) < 2**56 for part in parts)
-    low = [part % size for part in parts]
+    low = [part % SIZE for part in parts]
     assert low[0] == 0
-    limbs = [part // size + low[(i + 1) % LIMBS] for i, part in enumerate(parts)]
+    limbs = [part // SIZE + low[(i + 1) % LIMBS] for i, part in enumerate(parts)]
     assert all(abs(limb) < 2**31 for limb in limbs)
     return limbs
 
 
-def update(a: list[int], b: list[int], t: Transition, m: int, shape: Shape) -> tuple[list[int], list[int]]:
+def update(a: list[int], b: list[int], t: Transition, m: int) -> tuple[list[int], list[int]]:
     first = [t.u * x + t.v * y for x, y in zip(a, b, strict=True)]
     second = [t.q * x + t.r * y for x, y in zip(a, b, strict=True)]
-    return divide(first, m, shape), divide(second, m, shape)
+    return divide(first, m), divide(second, m)
 
 
-def carry_once(limbs: list[int], shape: Shape) -> list[int]:
-    size = 2**shape.batch
-    carries = [limb // size for limb in limbs[:-1]]
-    assert all(abs(carry) <= 2 ** (31 - shape.batch) for carry in carries)
-    low = [limb % size for limb in limbs[:-1]] + [limbs[-1]]
+def update_lowest(f: list[int], g: list[int], t: Transition) -> Pair:
+    """Limb 0 of f and g after a batch, from limbs 0 and 1 before it."""
+    first, second = (u * f[0] + v * g[0] for u, v in (t[:2], t[2:]))
+    above_f, above_g = (u * f[1] + v * g[1] for u, v in (t[:2], t[2:]))
+    return first // SIZE + above_f % SIZE, second // SIZE + above_g % SIZE
+
+
+def carry_once(limbs: list[int]) -> list[int]:
+    carries = [limb // SIZE for limb in limbs[:-1]]
+    assert all(abs(carry) <= 2 ** (31 - BATCH) for carry in carries)
+    low = [limb % SIZE for limb in limbs[:-1]] + [limbs[-1]]
     return [limb + carry for limb, carry in zip(low, [0, *carries], strict=True)]
 
 
 # --- inversion ------------------------------------------------------------------------------------------------------
 
 
-def warp_inverse(x: int, m: int, table: list[Transition], shape: Shape) -> tuple[int | None, int]:
+def finish(f: list[int], d: list[int], sign: int, m: int) -> int | None:
+    """d sign / 2^24 mod m, which is the inverse, if f = sign, else None. f = sign mod 2^24."""
+    rest = divide([sign * limb - (i == 0) for i, limb in enumerate(f)], 0)
+    if value(rest) != 0:
+        return None
+    inverse = value(divide([sign * limb for limb in d], m))
+    assert -m < inverse < m
+    return inverse + m if inverse < 0 else inverse
+
+
+def warp_inverse(x: int, m: int, table: list[Transition]) -> tuple[int | None, int]:
     """x^-1 mod m in [0, m), or None where gcd(x, m) != 1; and the number of batches. m odd, m and x below 2^256."""
-    size = 2**shape.batch
-    f, g = to_limbs(m, shape), to_limbs(x, shape)
-    d, e = [0] * LIMBS, to_limbs(size, shape)
+    f, g = to_limbs(m), to_limbs(x)
+    d, e = [0] * LIMBS, to_limbs(SIZE)
+    t = jump(table, f[0], g[0])
     batches = 0
     while True:
-        residue = f[0] % size
-        if residue in (1, size - 1):
-            sign = 1 if residue == 1 else -1
-            rest = divide([sign * limb - (i == 0) for i, limb in enumerate(f)], 0, shape)
-            if value(rest, shape) == 0:
-                inverse = value(divide([sign * limb for limb in d], m, shape), shape)
-                assert -m < inverse < m
-                return inverse + m if inverse < 0 else inverse, batches
-        if g[0] % size == 0 and value(g, shape) == 0:
+        residue = f[0] % SIZE
+        if residue in (1, SIZE - 1):
+            inverse = finish(f, d, 1 if residue == 1 else -1, m)
+            if inverse is not None:
+                return inverse, batches
+        if g[0] % SIZE == 0 and value(g) == 0:
             return None, batches
-        t = jump(table, shape, f[0] % size, g[0] % size)
-        f, g = update(f, g, t, 0, shape)
-        d, e = update(d, e, t, m, shape)
-        batches += 1
+        for _ in range(TURN):
+            low, done = update_lowest(f, g, t), t
+            t = jump(table, *low)
+            f, g = update(f, g, done, 0)
+            d, e = update(d, e, done, m)
+            assert low == (f[0], g[0])
+            batches += 1
         if batches % NORMALISE_EVERY == 0:
-            f, g, d, e = (carry_once(limbs, shape) for limbs in (f, g, d, e))
+            f, g, d, e = (carry_once(limbs) for limbs in (f, g, d, e))
+            assert t == jump(table, f[0], g[0])
 
 
 def main() -> None:
     import random
 
-    for shape in (Shape(12, 2), Shape(11, 2), Shape(10, 2), Shape(8, 3)):
-        table = make_table(shape.steps)
-        factor, weight = min((contraction(table, shape.steps, w / 20), w / 20) for w in range(1, 81))
+    for steps in TABLES:
+        table = make_table(steps)
+        factor, weight = min((contraction(table, w / 20), w / 20) for w in range(1, 81))
         assert factor < 0.64
         most, total, count = 0, 0, 200
         for _ in range(count):
             m = random.getrandbits(256) | 1 | 1 << 255
             x = random.randrange(m)
-            inverse, batches = warp_inverse(x, m, table, shape)
+            inverse, batches = warp_inverse(x, m, table)
             assert inverse == (pow(x, -1, m) if math.gcd(x, m) == 1 else None)
             most, total = max(most, batches), total + batches
         print(
-            f"{shape}: factor a lookup <= {factor:.3f} with weight {weight}; batches {total / count:.2f} (at most {most})"
+            f"{steps} halvings a lookup: factor <= {factor:.3f} with weight {weight}; "
+            f"batches {total / count:.2f} (at most {most})"
         )
 
 

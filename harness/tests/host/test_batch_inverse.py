@@ -10,7 +10,7 @@ import gmpy2
 import numpy as np
 import pytest
 
-from limbd.harness.inputs import SPECIAL_MODULI, hard_integer, modulus_of_bits, operands
+from limbd.harness.inputs import SPECIAL_MODULI, hard_integer, modulus_of_bits, ones, operands, powers_of_two
 from limbd.ops.base import Call, LaunchPlan, Request
 from limbd.ops.mod_inv_batch import MOD_INV_BATCH, Product, launch_with, product_of
 from limbd.ops.params.fields import FIELDS
@@ -32,8 +32,8 @@ ROWS = (
     BatchRow(None, 64, 1, 3, Storage.REGISTERS, 8, "a test"),
     BatchRow(None, 128, 1, 4, Storage.SHARED, 12, "a test"),
     BatchRow(None, 32, 1, 9, Storage.SHARED, 0, "a test"),
-    BatchRow(None, 256, 1, 2, Storage.OUTPUT, 10, "a test"),
-    BatchRow(None, 32, 1, 4, Storage.OUTPUT, 11, "a test"),
+    BatchRow(None, 256, 1, 2, Storage.OUTPUT, 8, "a test"),
+    BatchRow(None, 32, 1, 4, Storage.OUTPUT, 12, "a test"),
 )
 EVERY_ROW = pytest.mark.parametrize(
     "row", ROWS, ids=lambda row: f"{row.block}x{row.elements}-{row.storage.name}-{row.steps}"
@@ -167,6 +167,18 @@ def test_more_multiprocessors_get_smaller_shares(row: BatchRow, kernels: Backend
         (piece,) = plan_of(row, request_of(SECP256K1, xs), kernels, multiprocessors).pieces
         launches.add((piece.launches[0].values["elements"], piece.launches[0].grid))
     assert max(launches)[0] > 1 and (1, -(-700 // row.block)) in launches
+
+
+@EVERY_ROW
+@pytest.mark.parametrize("m", [2**255 - 19, SECP256K1, 2**256 - 189], ids=hex)
+def test_totals_that_take_a_warp_longest(row: BatchRow, m: int, kernels: Backend) -> None:
+    """Powers of two and their negatives, one a block: its other elements are 1, but for two whose product is."""
+    others = [1] * (row.block - 3)
+    hard = [*ones(m), *powers_of_two(m)[::9], 2**192]
+    xs = [x for each in hard for x in (*others, each, 3, pow(3, -1, m))]
+    assert answers(kernels, row, m, xs, multiprocessors=len(hard)) == expected(xs, m)
+    (piece,) = plan_of(row, request_of(m, xs), kernels, len(hard)).pieces
+    assert piece.launches[0].grid == len(hard)
 
 
 @EVERY_ROW

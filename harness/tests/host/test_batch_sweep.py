@@ -97,7 +97,7 @@ def test_the_grid(n: int) -> None:
     found = entries(n, H200, batch_sweep.GRID)
     assert found[0] == Entry(n, None) and len({each.name for each in found}) == len(found) > 6
     rows = [each.row for each in found if each.row]
-    assert {row.block for row in rows} >= {64, 128, 256} and {row.steps for row in rows} >= {8, 10, 12}
+    assert {row.block for row in rows} >= {64, 128, 256} and {row.steps for row in rows} == {8, 12}
     request = bench.request_of(bench.Case("mod-inv-batch", batch_sweep.FIELD, 1), 0)
     for row in rows:
         launch = launch_with(row, request, n, H200)

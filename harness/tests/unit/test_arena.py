@@ -144,4 +144,20 @@ def test_a_request_of_the_whole_total_is_granted_when_nothing_else_is_in_flight(
     assert not budget.take(large, 100)
     budget.give(other, 1)
     assert budget.take(large, 100)
-    assert not budget.take(other, 1)
+    assert not budget.take(large, 1)
+
+
+def test_beside_a_request_of_the_whole_total_the_others_keep_their_sure_shares() -> None:
+    budget = Budget(total=100, sure=10)
+    giant = budget.open()
+    others = [budget.open() for _ in range(6)]
+    assert budget.take(giant, 100)
+    assert all(budget.take(other, 10) for other in others[:5])
+    assert not budget.take(others[0], 1), "no more than its sure share"
+    assert not budget.take(others[5], 1), "all of them together no more than half the total"
+    budget.give(others[1], 10)
+    assert budget.take(others[5], 10)
+    budget.give(giant, 100)
+    assert not budget.take(others[1], 60), "with the giant gone the total is the bound again"
+    assert budget.take(others[1], 5)
+    assert budget.used == 55

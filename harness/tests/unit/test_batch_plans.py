@@ -14,12 +14,19 @@ from limbd.ops.mod_inv_batch import MOD_INV_BATCH, Product, launch_with, lookup_
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.layout import from_ints
 from limbd.ops.reference.mod_inv_batch import batch_inverse
+from limbd.ops.reference.warp_inverse import TABLES
 from limbd.ops.tuning import BATCH_TABLE, BatchRow, Storage, batch_tuning
 from limbd.worker.device.self_test import edge_request
 
 H200 = Traits("cuda", "sm_90", 132, 1 << 34, whole=True)
 HOST = Traits("cpu", "x86_64", 2, 1 << 34)
 SECP256K1 = 2**256 - 2**32 - 977
+
+# Shared memory of a multiprocessor; a block has 1 KB of it that no kernel sees. An sm_75 has 64 KB: it holds one block of the
+# rows with two tables of 32 KB, and the others as they say.
+SHARED_OF = {"sm_80": 164 << 10, "sm_86": 100 << 10, "sm_89": 100 << 10, "sm_90": 228 << 10, "sm_100": 228 << 10}
+RESERVED = 1 << 10
+STATIC = 384  # of a block of 256 threads (batch_inverse::Memory), the largest
 
 EVERY_ROW = pytest.mark.parametrize(
     "row", dict.fromkeys(row for entry in BATCH_TABLE.values() for row in entry.rows), ids=lambda row: row.storage.name
@@ -53,7 +60,7 @@ def test_rows_are_in_order_and_name_their_source() -> None:
         assert bounds == [*limits, None] and limits == sorted(set(limits))
         assert all(limit > entry.alone for limit in limits)
         assert entry.source and all(row.source for row in entry.rows)
-        assert all(row.block in (32, 64, 128, 256) and row.steps in (0, *range(8, 13)) for row in entry.rows)
+        assert all(row.block in (32, 64, 128, 256) and row.steps in (0, *TABLES) for row in entry.rows)
         assert entry.row(entry.alone) is None
         for row in entry.rows:
             assert entry.row(row.up_to or 10**9) is row
@@ -72,6 +79,16 @@ def test_the_blocks_cover_the_batch_and_none_is_empty(row: BatchRow, modulus: in
         rows = of_block * 32 if row.storage == Storage.SHARED else 0
         steps = lookup_steps(product_of(modulus), 8, row)
         assert launch.shared == rows + ((8 << steps) + 32 if steps else 0)
+
+
+@pytest.mark.parametrize("arch", [*SHARED_OF, "sm_120"])
+def test_a_multiprocessor_has_room_for_the_tables_of_its_blocks(arch: str) -> None:
+    room = SHARED_OF.get(arch, 100 << 10)
+    for row in batch_tuning("cuda", arch, 8).rows:
+        for modulus in (SECP256K1, 2**255 - 19, 2**256 - 189):
+            launch = launch_with(row, request_of(modulus, 10**7), 10**7, H200)
+            held = dict(launch.kernel.unit.constants)["RESIDENT"]
+            assert held == row.resident and held * (launch.shared + STATIC + RESERVED) <= room
 
 
 def test_a_share_grows_only_when_every_multiprocessor_has_its_blocks() -> None:

@@ -388,6 +388,21 @@ def test_requests_that_do_not_fit_at_once_take_turns() -> None:
         assert server.stop() == 0
 
 
+def test_a_client_that_stalls_with_all_the_memory_does_not_stop_the_others() -> None:
+    n = 10_000
+    with limited_server(f"in_flight={64 * n + 32}, sure=1 << 16") as process:
+        server = Serving(process, 1)
+        with RawClient(server.addresses[0]) as hog, RawClient(server.addresses[0]) as other:
+            assert other.ask(GOOD)[0] == 0
+            hog.send(request_header(5, n, 0) + element(P) + bytes(32))
+            time.sleep(0.2)
+            for _ in range(3):
+                assert other.ask(GOOD)[0] == 0
+            hog.send(bytes(32 * n - 32))
+            assert hog.answer() == (0, bytes(32 * n))
+        assert server.stop() == 0
+
+
 def test_memory_kept_free_for_a_client_is_another_s_when_it_leaves() -> None:
     """Half of the memory is promised to clients that only sit there; one that waits for it gets it as they go."""
     n = 10_000

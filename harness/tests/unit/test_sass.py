@@ -9,7 +9,6 @@ from types import ModuleType
 import pytest
 
 from limbd.harness import sass
-from limbd.harness.candidates import plan_0004
 from limbd.ops import by_name
 from limbd.ops.base import Traits
 
@@ -54,11 +53,6 @@ def test_moves_on_the_multiplier_are_no_products() -> None:
     (whole,) = sass.stretches(lines)
     assert dict(whole.counts) == {"IMAD.MOV": 1, "IMAD": 1, "IMAD.X": 1}
     assert dataclasses.replace(whole, clocks=0).instructions == 3
-
-
-def test_plan_0004_names_its_units() -> None:
-    units = plan_0004.sass_units()
-    assert len(set(units.values())) == len(units) and units.keys() == plan_0004.CANDIDATES.keys()
 
 
 def test_the_units_of_an_op_and_of_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,9 @@
-// The operation of candidate/0004/late.cuh that CUDA needs spelled out.
+// The operation of field/warp_inverse.cuh that CUDA needs spelled out.
 #pragma once
 
 #include "base/platform.cuh"
 
-namespace late {
+namespace safegcd {
 
 // f^2 - 2 mod 2^32. Left to the compiler, it becomes an addition behind the f f that is needed as well: one step more in a row.
 __device__ __forceinline__ uint32_t square_less_two(uint32_t f) {
@@ -12,4 +12,4 @@ __device__ __forceinline__ uint32_t square_less_two(uint32_t f) {
     return less;
 }
 
-}  // namespace late
+}  // namespace safegcd
