@@ -22,7 +22,7 @@ from limbd.ops.status import LimbdError
 @dataclass
 class Row:
     """The outcome for one op and source. Counts are of answers; skipped: the target cannot be asked (48-byte elements
-    through version 1 of the wire)."""
+    through version 1 of the wire; transforms in toy fields)."""
 
     op: str
     source: str
@@ -62,7 +62,7 @@ class Report:
     def print(self, stream: TextIO | None = None) -> None:
         """One line a row, then the failures, then a verdict."""
         for row in self.rows.values():
-            skipped = f", {row.skipped} skipped (no plain modulus)" if row.skipped else ""
+            skipped = f", {row.skipped} skipped (cannot be asked for here)" if row.skipped else ""
             print(f"{row.op:<14} {row.source:<20} {row.passed} passed, {row.failed} failed{skipped}", file=stream)
         for text in self.failures:
             print(text, file=stream)
