@@ -36,12 +36,14 @@ class Call:
     """What a frame's header says, whatever its version.
 
     n: elements. param: the header's param word. field: the registered field that the header names (version 2), or
-    None when the modulus stands in the payload.
+    None when the modulus stands in the payload. toys: whether toy fields are served, where an op takes registered fields
+    alone.
     """
 
     n: int
     param: int = 0
     field: Field | None = None
+    toys: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,6 +343,11 @@ class Op(ABC):
     @property
     def stem(self) -> str:
         return self.name.replace("-", "_")
+
+    @property
+    def elementwise(self) -> bool:
+        """Whether a result depends on the elements of its own place alone, so that a batch can be cut anywhere."""
+        return False
 
     @abstractmethod
     def check(self, call: Call) -> None:

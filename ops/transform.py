@@ -82,10 +82,11 @@ class Order(IntEnum):
 # --- the domain -----------------------------------------------------------------------------------------------------
 
 
-def field_of(op: str, modulus: int) -> Field:
-    """The registered field with this modulus in which transforms can be asked. Raises RequestError(BAD_MODULUS)."""
+def field_of(op: str, modulus: int, *, toys: bool) -> Field:
+    """The registered field with this modulus in which transforms can be asked; toys: toy fields too. Raises
+    RequestError(BAD_MODULUS)."""
     for field in registered():
-        if field.modulus == modulus and transforms(field):
+        if field.modulus == modulus and transforms(field) and (toys or not field.toy):
             return field
     raise RequestError(
         Status.BAD_MODULUS,

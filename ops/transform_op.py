@@ -45,6 +45,8 @@ class TransformOp(Op):
             )
         if call.field is not None and not transform.transforms(call.field):
             raise RequestError(Status.BAD_PARAM, f"{self.name}: {call.field.name} has no registered generator")
+        if call.field is not None and call.field.toy and not call.toys:
+            raise RequestError(Status.BAD_PARAM, f"{self.name}: {call.field.name} is served with --toys alone")
 
     def payload_bytes(self, call: Call) -> int:
         head = (call.field is None) + 2 * bool(call.param & OWN_DOMAIN)
@@ -61,7 +63,7 @@ class TransformOp(Op):
             raise RequestError(Status.BAD_LENGTH, f"{self.name}: {call.n} elements are no whole transforms of 2^{k}")
         at, field = 0, call.field
         if field is None:
-            field, at = transform.field_of(self.name, _number(payload, 0)), ELEMENT_BYTES
+            field, at = transform.field_of(self.name, _number(payload, 0), toys=call.toys), ELEMENT_BYTES
         if call.param & OWN_DOMAIN:
             omega, shift = _number(payload, at), _number(payload, at + ELEMENT_BYTES)
             at += 2 * ELEMENT_BYTES

@@ -174,13 +174,17 @@ def _run_demo(options: argparse.Namespace) -> int:
 
 def _configure_kat(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--op", type=args.op, action="append", metavar="OP", help="this op only; may be repeated")
+    parser.add_argument(
+        "--largest", type=args.count, default=18, metavar="K", help="transforms of up to 2^K elements (default 18, most 26)"
+    )
     args.add_target(parser)
 
 
 def _run_kat(options: argparse.Namespace) -> int:
     from limbd.harness import checking
 
-    return OK if checking.kat(args.config_of(options), options.connect, _names(options.op)) else FAILED
+    config, ops = args.config_of(options), _names(options.op)
+    return OK if checking.kat(config, options.connect, ops, options.largest) else FAILED
 
 
 def _configure_fuzz(parser: argparse.ArgumentParser) -> None:
