@@ -11,6 +11,7 @@ from limbd.ops.ntt import COSET, INVERSE, NTT, ORDER_SHIFT
 from limbd.ops.params.base import Field
 from limbd.ops.params.fields import registered
 from limbd.ops.params.layout import from_ints
+from limbd.ops.quotient import COEFFICIENTS, QUOTIENT
 from limbd.ops.transform import transforms
 from limbd.ops.transform_op import OWN_DOMAIN
 
@@ -18,7 +19,7 @@ from limbd.ops.transform_op import OWN_DOMAIN
 FUZZED_ELEMENTS = 1 << 11
 
 # Bits of param that a question may have besides its size.
-VARIANTS = {NTT.name: INVERSE | COSET | 3 << ORDER_SHIFT}
+VARIANTS = {NTT.name: INVERSE | COSET | 3 << ORDER_SHIFT, QUOTIENT.name: COEFFICIENTS}
 
 # One question in so many has an element that may not be.
 BAD_EVERY = 8

@@ -14,6 +14,7 @@ from limbd.harness.vectors.collected import collected_batches
 from limbd.harness.vectors.demo import write_demo
 from limbd.harness.vectors.made import field_batches, plain_batches
 from limbd.harness.vectors.peers import OPERANDS
+from limbd.harness.vectors.quotients import quotient_batches
 from limbd.harness.vectors.recipes import write_recipes
 from limbd.harness.vectors.transforms import transform_batches
 from limbd.ops.params.fields import FIELDS
@@ -37,6 +38,7 @@ def files(source: Path) -> dict[str, list[Vectors]]:
     for op in OPERANDS:
         named[f"{op.replace('-', '_')}.msgpack"] = [*collected_batches(source, op), *plain_batches(op)]
     named["ntt.msgpack"] = transform_batches(source)
+    named["quotient.msgpack"] = list(quotient_batches())
     for field in FIELDS:
         if not field.toy:
             named[f"field_{field.name}.msgpack"] = field_batches(field)

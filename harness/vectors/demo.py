@@ -31,7 +31,7 @@ SAMPLE = 4
 WIDTH = PLAIN_LIMBS * LIMB_BYTES
 
 # op, field, elements, param. The two slow ops have fewer, so that a machine without a GPU is done within seconds; of
-# transforms (of 2^10) as many as can be computed by definition.
+# transforms (of 2^10 and 2^8) as many as can be computed by definition.
 BATCHES = (
     ("mod-mul", "secp256k1_fp", 200_000, 0),
     ("mod-mul", "bn254_fr", 200_000, 0),
@@ -41,6 +41,7 @@ BATCHES = (
     ("mod-inv", "secp256k1_fp", 50_000, 0),
     ("mod-inv-batch", "secp256k1_fp", 200_000, 0),
     ("ntt", "bn254_fr", 32 << 10, 10),
+    ("quotient", "bn254_fr", 16 << 8, 8),
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import gmpy2
 
 from limbd.harness.inputs import Residues
-from limbd.harness.vectors import transform_peers
+from limbd.harness.vectors import quotient_peers, transform_peers
 from limbd.ops import by_name
 from limbd.ops.params.layout import Limbs, from_ints
 
@@ -58,10 +58,16 @@ OPERANDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-# Of ops on whole transforms: f(residues, x) -> all results.
+# Of ops on whole transforms: f(residues, an argument for each operand) -> all results.
 Whole = Callable[..., list[int]]
-WHOLE_GMP: Mapping[str, Whole] = {"ntt": transform_peers.by_definition}
-WHOLE_PYTHON: Mapping[str, Whole] = {"ntt": transform_peers.by_steps}
+WHOLE_GMP: Mapping[str, Whole] = {
+    "ntt": transform_peers.by_definition,
+    "quotient": quotient_peers.by_definition,
+}
+WHOLE_PYTHON: Mapping[str, Whole] = {
+    "ntt": transform_peers.by_steps,
+    "quotient": quotient_peers.by_product,
+}
 
 
 class Disagreement(Exception):
