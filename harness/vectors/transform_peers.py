@@ -20,7 +20,6 @@ from limbd.ops.transform_op import LOG_N
 Column = Sequence[int]
 
 
-
 def by_definition(residues: Residues, x: Column) -> list[int]:
     """Each result as the sum that defines it."""
     m = gmpy2.mpz(residues.modulus)

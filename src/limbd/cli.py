@@ -175,7 +175,11 @@ def _run_demo(options: argparse.Namespace) -> int:
 def _configure_kat(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--op", type=args.op, action="append", metavar="OP", help="this op only; may be repeated")
     parser.add_argument(
-        "--largest", type=args.count, default=18, metavar="K", help="transforms of up to 2^K elements (default 18, most 26)"
+        "--largest",
+        type=args.count,
+        default=18,
+        metavar="K",
+        help="transforms of up to 2^K elements (default 18, most 26)",
     )
     args.add_target(parser)
 
