@@ -181,7 +181,10 @@ def _compare_refusal(
     except (LimbdError, AssertionError) as error:
         got = str(error)
         status, told = getattr(error, "status", None), getattr(error, "index", None)
-        if status == expected.status and told in (expected.index, None if target.name.startswith("--connect") else index):
+        if status == expected.status and told in (
+            expected.index,
+            None if target.name.startswith("--connect") else index,
+        ):
             return None
     text = f"FAILED {op} n={n}: expected {expected} at index {index}, got {got}\n  {_again(target, op, seed, number)}"
     return Failure(op, residues, number, n, index, text, False)

@@ -11,7 +11,7 @@ import numpy as np
 from limbd.harness.inputs import PLAIN_BITS, Residues
 from limbd.ops import by_name
 from limbd.ops.base import LIMB_BYTES, Call, Limbs, Op, Traits
-from limbd.ops.params.fields import registered
+from limbd.ops.params.fields import by_modulus
 from limbd.ops.params.layout import pack
 from limbd.worker.device.base import Backend
 
@@ -97,8 +97,8 @@ def payload_of(residues: Residues, operands: Mapping[str, Limbs]) -> Limbs:
 
 def can_ask(target: Target, op: str, residues: Residues) -> bool:
     """Whether the target can be asked at all."""
-    toy = any(field.toy and field.modulus == residues.modulus for field in registered())
-    served = target.toys or not toy or by_name(op).elementwise
+    field = by_modulus(residues.modulus)
+    served = target.toys or field is None or not field.toy or by_name(op).elementwise
     return served and (target.fields or residues.modulus.bit_length() <= PLAIN_BITS)
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
+
+import numpy as np
 
 from limbd.harness.inputs import HARD_LIMBS, Residues, hard_integer
 from limbd.ops import by_name
-from limbd.ops.base import Limbs
+from limbd.ops.base import Limbs, Request
 from limbd.ops.ntt import COSET, INVERSE, NTT, ORDER_SHIFT
 from limbd.ops.params.base import Field
 from limbd.ops.params.fields import registered
-from limbd.ops.params.layout import from_ints
+from limbd.ops.params.layout import from_ints, to_mpz
 from limbd.ops.quotient import COEFFICIENTS, QUOTIENT
+from limbd.ops.reference.ntt import result_at
 from limbd.ops.transform import transforms
-from limbd.ops.transform_op import OWN_DOMAIN
+from limbd.ops.transform_op import LOG_N, OWN_DOMAIN
 
 # Elements of a fuzzed question at the most: the reference takes some ten milliseconds for as many.
 FUZZED_ELEMENTS = 1 << 11
@@ -69,3 +73,38 @@ def spoil(rng: random.Random, modulus: int, array: Limbs) -> None:
     bad = (modulus, modulus + 1, min(top, modulus + (rng.choice(HARD_LIMBS[1:]) << 224)), top)
     for _ in range(rng.randrange(1, 3)):
         array[rng.randrange(len(array))] = from_ints([rng.choice(bad)])[0]
+
+
+# Results of a transform that is too long for the reference, compared one by one.
+SPOTS = 3
+
+
+def wrong(request: Request, result: Limbs, most: int) -> tuple[int | None, int]:
+    """The lowest wrong index found, and how many results were compared: whole transforms, as many as `most` elements are,
+    or SPOTS results of one that is longer."""
+    k = request.param & LOG_N
+    rng = random.Random(request.n)
+    if 1 << k > most:
+        return _wrong_spot(request, result, rng)
+    chosen = sorted(rng.sample(range(request.n >> k), min(request.n, most) >> k))
+    rows = np.concatenate([np.arange(t << k, (t + 1) << k) for t in chosen]) if chosen else np.arange(0)
+    arrays = {name: np.ascontiguousarray(array[rows]) for name, array in request.arrays.items()}
+    part = dataclasses.replace(request, n=len(rows), arrays=arrays)
+    expected = np.empty((len(rows), result.shape[1]), dtype="<u4")
+    request.op.reference(part, expected.data.cast("B"))
+    bad = np.flatnonzero((result[rows] != expected).any(axis=1))
+    return (int(rows[bad[0]]) if len(bad) else None), len(rows)
+
+
+def _wrong_spot(request: Request, result: Limbs, rng: random.Random) -> tuple[int | None, int]:
+    """Of ntt's first result, last and a random one."""
+    if request.op is not NTT:
+        raise ValueError(f"no spots of {request.op.name} here")
+    n = 1 << (request.param & LOG_N)
+    start = rng.randrange(request.n // n) * n
+    x = to_mpz(request.arrays["x"][start : start + n])
+    spots = (0, n - 1, *(rng.randrange(n) for _ in range(SPOTS - 2)))
+    for j in spots:
+        if to_mpz(result[start + j : start + j + 1])[0] != result_at(request, x, j):
+            return start + j, len(spots)
+    return None, len(spots)

@@ -67,5 +67,5 @@ class Calls:
         (n) or bit-reversed (r), in and out: nn, nr, rn, rr. omega: a root of unity of order 2^k; default, the registered
         one. ValueError where a size is no power of two, or there is no such field or order.
         """
-        param, domain = transform_question(values, field, inverse, coset, order, omega, batch)
+        param, domain = transform_question(operator.length_hint(values, 1), field, inverse, coset, order, omega, batch)
         return self.call("ntt", [values], field, param=param, domain=domain)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
-
 from limbd.ops.ntt import param_of
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
@@ -12,10 +10,10 @@ from limbd.ops.transform import Order, transforms
 
 
 def transform_question(
-    values: Any, field: str, inverse: bool, coset: int | bool | None, order: str, omega: int | None, batch: int
+    n: int, field: str, inverse: bool, coset: int | bool | None, order: str, omega: int | None, batch: int
 ) -> tuple[int, tuple[int, ...]]:
-    """param and domain of limbd.Client.ntt. Raises ValueError; what the field allows is judged by the worker."""
-    k = log_size(operator.length_hint(values, 1), batch)
+    """param and domain of limbd.Client.ntt for n values. Raises ValueError; what the field allows is judged by the worker."""
+    k = log_size(n, batch)
     if order.upper() not in Order.__members__:
         raise ValueError(f"order {order!r} is none of {', '.join(name.lower() for name in Order.__members__)}")
     domain = own_domain(field_of(field), k, coset, omega)

@@ -111,7 +111,9 @@ def _vectors(path: Path, batch: Mapping[str, Any]) -> Vectors:
     expected = _elements(batch["expected"], n, width)
     field = _field(path, batch["field"], modulus) if "field" in batch else None
     param, domain = batch.get("param", 0), tuple(map(int, unpack(batch.get("domain", b""), width)))
-    return Vectors(batch["op"], batch["source"], batch["name"], modulus, width, operands, expected, field, param, domain)
+    return Vectors(
+        batch["op"], batch["source"], batch["name"], modulus, width, operands, expected, field, param, domain
+    )
 
 
 def _elements(data: bytes, n: int, width: int) -> Limbs:

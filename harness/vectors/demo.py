@@ -15,8 +15,8 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from limbd.harness.vectors import CHECKED_BY, FOLDER, SCHEMA
 from limbd.harness.inputs import Residues
+from limbd.harness.vectors import CHECKED_BY, FOLDER, SCHEMA
 from limbd.harness.vectors.peers import agreed, agreed_whole
 from limbd.ops import by_name
 from limbd.ops.base import LIMB_BYTES, Call, Limbs

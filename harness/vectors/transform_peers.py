@@ -13,12 +13,11 @@ import gmpy2
 
 from limbd.harness.inputs import Residues
 from limbd.ops.ntt import COSET, INVERSE, ORDER_SHIFT
-from limbd.ops.params.fields import registered
+from limbd.ops.params.fields import by_modulus
 from limbd.ops.transform import Order
 from limbd.ops.transform_op import LOG_N
 
 Column = Sequence[int]
-
 
 
 def by_definition(residues: Residues, x: Column) -> list[int]:
@@ -87,8 +86,8 @@ def _each(residues: Residues, x: Column, transform: Any) -> list[int]:
 
 def _registered(residues: Residues) -> tuple[int, int]:
     """The default domain of the registered field with this modulus."""
-    field = residues.field or next(field for field in registered() if field.modulus == residues.modulus)
-    assert field.generator is not None
+    field = residues.field or by_modulus(residues.modulus)
+    assert field is not None and field.generator is not None
     return pow(field.generator, field.modulus - 1 >> (residues.param & LOG_N), field.modulus), field.generator
 
 

@@ -62,7 +62,13 @@ def _collected(document: Any) -> Iterator[Vectors]:
             if not cases:
                 continue
             residues = Residues(field.modulus, None, param_of(k, own=not registered, **variant), own)
-            yield _batch("generated", f"{field.name} {convention} 2^{k} {key}", residues, _joined(cases, "input"), _joined(cases, key))
+            yield _batch(
+                "generated",
+                f"{field.name} {convention} 2^{k} {key}",
+                residues,
+                _joined(cases, "input"),
+                _joined(cases, key),
+            )
 
 
 def made_batches() -> Iterator[Vectors]:

@@ -81,6 +81,27 @@ def transform(x: list[gmpy2.mpz], omega: gmpy2.mpz, m: gmpy2.mpz) -> list[gmpy2.
     return out
 
 
+def result_at(request: Request, x: Sequence[gmpy2.mpz], place: int) -> gmpy2.mpz:
+    """One result of a transform of x, as it lies in the request, by the definition: what stands at `place` of the answer."""
+    m, param = gmpy2.mpz(request.modulus), request.param
+    k, omega = param & _LOG_N, gmpy2.mpz(request.constants["omega"])
+    shift = gmpy2.mpz(request.constants["shift"] if param & _COSET else 1)
+    j = reverse(place, k) if param & _REVERSED_OUT else place
+    x = bit_reversed(x, k) if param & _REVERSED_IN else x
+    if not param & _INVERSE:
+        return _horner(x, gmpy2.powmod(omega, j, m) * shift % m, m)
+    summed = _horner(x, gmpy2.powmod(omega, -j, m), m)
+    return summed * gmpy2.powmod(shift, -j, m) * gmpy2.invert(len(x), m) % m
+
+
+def _horner(x: Sequence[gmpy2.mpz], point: gmpy2.mpz, m: gmpy2.mpz) -> gmpy2.mpz:
+    """The value at a point of the polynomial with coefficients x."""
+    total = gmpy2.mpz(0)
+    for value in reversed(x):
+        total = (total * point + value) % m
+    return total
+
+
 def bit_reversed(x: Sequence[gmpy2.mpz], k: int) -> list[gmpy2.mpz]:
     """out[i] = x[the k bits of i in reverse]."""
     return [x[reverse(i, k)] for i in range(len(x))]
