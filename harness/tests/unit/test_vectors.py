@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 
 import msgpack
@@ -13,12 +14,15 @@ from limbd.harness.vectors import FOLDER, load, read_file, write_file
 from limbd.harness.vectors.demo import SAMPLE, demo_batches
 from limbd.harness.vectors.made import chosen_moduli, field_batches, plain_batches
 from limbd.harness.vectors.peers import OPERANDS, PYTHON, Disagreement, agreed, agreed_whole, by_python
+from limbd.harness.vectors.quotients import quotient_batches
 from limbd.harness.vectors.recipes import recipes
 from limbd.harness.vectors.transforms import ANSWERS, GENERATED, made_batches
 from limbd.ops import OPS
 from limbd.ops.base import Op
 from limbd.ops.params.fields import FIELDS, by_name
 from limbd.ops.params.layout import from_ints, to_ints
+from limbd.ops.quotient import COEFFICIENTS
+from limbd.ops.transform_op import LOG_N
 
 EVERY_OP = pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 
@@ -68,6 +72,8 @@ def test_made_vectors_are_rebuilt_byte_for_byte(tmp_path: Path) -> None:
     write_file(tmp_path / "again.msgpack", list(made_batches()))
     write_file(tmp_path / "shipped.msgpack", shipped)
     assert (tmp_path / "again.msgpack").read_bytes() == (tmp_path / "shipped.msgpack").read_bytes()
+    write_file(tmp_path / "again.msgpack", list(quotient_batches()))
+    assert (tmp_path / "again.msgpack").read_bytes() == (FOLDER / "quotient.msgpack").read_bytes()
 
 
 def test_transforms_of_both_conventions_in_every_form() -> None:
@@ -82,6 +88,21 @@ def test_transforms_of_both_conventions_in_every_form() -> None:
     assert len(GENERATED) == 2
     domains = {bool(batch.domain) for batch in load("ntt") if batch.source == "generated"}
     assert domains == {False, True}
+
+
+def test_quotients_of_both_results_and_domains() -> None:
+    batches = list(load("quotient"))
+    for name in ("bn254_fr", "bls12_381_fr", "toy_97"):
+        of_field = [batch for batch in batches if batch.name.startswith(f"{name} ")]
+        assert {(bool(batch.domain), bool(batch.param & COEFFICIENTS)) for batch in of_field} == set(
+            product((False, True), repeat=2)
+        )
+    # The quotient of a prover is divided without remainder: its degree is below n - 1.
+    exact = [batch for batch in batches if "C = A B" in batch.name and batch.param & COEFFICIENTS]
+    assert exact
+    for batch in exact:
+        n = 1 << (batch.param & LOG_N)
+        assert not any(to_ints(batch.expected[n - 1 :: n]))
 
 
 def test_recipes_tell_a_wrong_result_wherever_it_is() -> None:
@@ -162,7 +183,7 @@ def test_the_demo_covers_every_op_and_its_sample_is_right() -> None:
 
 def test_the_demos_digest_is_of_the_answers() -> None:
     batch = min(demo_batches(), key=lambda each: each.n)
-    rows = zip(*map(to_ints, batch.operands.values()), strict=True)
-    results = b"".join(PYTHON[batch.op](batch.modulus, *row).to_bytes(32, "little") for row in rows)
+    columns = [to_ints(array) for array in batch.operands.values()]
+    results = from_ints(by_python(batch.op, Residues(batch.modulus, None, batch.param), columns)).tobytes()
     assert batch.check(results)
     assert not batch.check(results[:-1] + b"\xff")
