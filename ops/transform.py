@@ -37,6 +37,9 @@ ELEMENT_BYTES = 32
 # No registered field is larger; a thread's index inside a transform has 32 bits.
 MAX_LOG_N = 30
 
+# What the last pass's addresses know (kernels/algo/ntt.cuh: output_index).
+MAX_PASSES = 4
+
 # Twiddles that a thread of the builder makes.
 CHUNK = 16
 BUILD_BLOCK = 256
@@ -158,7 +161,7 @@ def pass_unit(field: Field, row: TransformRow, *, combines: bool = False) -> Uni
     return Unit(entry, (struct,), constants, _params(field))
 
 
-_WORDS = ("log_n", "done", "local", "columns", "first_digit", "flags", "steps", "scale_mask")
+_WORDS = ("log_n", "done", "local", "columns", "first_digit", "third_digit", "flags", "steps", "scale_mask")
 
 
 @cache
@@ -283,9 +286,14 @@ class Transform:
     def one_pass(self, i: int, source: Place, target: Place, *, offset: int = 0) -> Launch:
         """The launch of pass i."""
         digits = self.digits()
+        if len(digits) > MAX_PASSES:
+            raise ValueError(f"{len(digits)} passes, the kernel's addresses know {MAX_PASSES}: {self.row}")
         local, done = digits[i], sum(digits[:i])
         first, last = i == 0, i == len(digits) - 1
         columns = max(0, self._tile() - local)
+        room = digits[0] if last and not first else self.k - done - local
+        if len(digits) > 1 and columns > room:
+            raise ValueError(f"{self.row}: 2^{columns} columns do not fit the digits {digits}: the tile is too small")
         scale = self.before if first else None
         scale = self.after if last and scale is None else scale
         flags = self._flags(first=first, last=last)
@@ -297,6 +305,7 @@ class Transform:
             "local": local,
             "columns": columns,
             "first_digit": digits[0],
+            "third_digit": digits[2] if i == 3 else 0,
             "flags": int(flags),
             "steps": _packed(near_equal(local, -(-local // self.row.log_radix))),
             "scale_mask": scale.mask if scale else 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+
 from limbd.ops.ntt import param_of
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field

@@ -32,7 +32,7 @@ constexpr uint32_t SCALE_STORE = 32;       // the same after everything else
 
 // What a pass is told; the members are the launch's struct, and see ops/ntt.py.
 struct Geometry {
-    uint32_t log_n, done, local, columns, first_digit;
+    uint32_t log_n, done, local, columns, first_digit, third_digit;
     uint64_t transforms;
     __device__ __forceinline__ uint32_t rest() const { return log_n - done - local; }
 };
@@ -64,11 +64,13 @@ __device__ REPEATED Place place_of(const Geometry& g, uint64_t block, uint32_t c
     return {up >> upper, top << others | low_bits(uint32_t(block), others), 0};
 }
 
-// The natural output index of (above, own digit j): first digit lowest.
+// The natural output index of (above, own digit j): first digit lowest. above has up to three digits; third_digit, the bits
+// of its last one, is 0 where it has fewer.
 __device__ __forceinline__ uint32_t output_index(const Geometry& g, uint32_t above, uint32_t j) {
     if (g.done == 0) return j;
-    const uint32_t others = g.done - g.first_digit;
-    return above >> others | low_bits(above, others) << g.first_digit | j << g.done;
+    const uint32_t others = g.done - g.first_digit, second = others - g.third_digit;
+    const uint32_t middle = low_bits(above, others) >> g.third_digit | low_bits(above, g.third_digit) << second;
+    return above >> others | middle << g.first_digit | j << g.done;
 }
 
 // Where an element of a tile lies in the planes of shared memory, one a limb. A warp's accesses differ in five bits of the
@@ -150,7 +152,7 @@ struct Pass {
     __device__ __forceinline__ Pass(const Args& arguments, uint32_t* shared)
         : args(arguments),
           f{arguments.modulus, arguments.n0inv},
-          g{args.log_n, args.done, args.local, args.columns, args.first_digit, args.transforms},
+          g{args.log_n, args.done, args.local, args.columns, args.first_digit, args.third_digit, args.transforms},
           planes(shared) {}
 
     // The tile's index of digit m of thread unit u, where a step's digit of q bits begins at bit p.

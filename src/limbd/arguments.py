@@ -151,9 +151,13 @@ def add_transform(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--coset", type=shift, metavar="S", help="on the coset of shift S; `generator`: of the field's registered one"
     )
-    group.add_argument("--order", metavar="XY", help="in and out, n natural or r bit-reversed: nn (default), nr, rn, rr")
+    group.add_argument(
+        "--order", metavar="XY", help="in and out, n natural or r bit-reversed: nn (default), nr, rn, rr"
+    )
     group.add_argument("--omega", type=number, metavar="W", help="the root of unity (default: the registered one)")
-    group.add_argument("--batch", type=count, metavar="N", help="transforms of one size, one after the other (default 1)")
+    group.add_argument(
+        "--batch", type=count, metavar="N", help="transforms of one size, one after the other (default 1)"
+    )
 
 
 def shift(text: str) -> int | bool:

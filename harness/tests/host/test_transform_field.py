@@ -22,7 +22,9 @@ CASES = 80
 # Beside the registered ones: the largest moduli that are lazy, and that are not, and a modulus of all its bits.
 OTHERS = (
     Field(0x7F60, "lazy_most", 2**254 - 9 * 2**30 + 1, "the largest prime of 254 bits that is 1 mod 2^30", generator=3),
-    Field(0x7F61, "exact_least", 2**255 - 205 * 2**40 + 1, "the largest prime of 255 bits that is 1 mod 2^40", generator=3),
+    Field(
+        0x7F61, "exact_least", 2**255 - 205 * 2**40 + 1, "the largest prime of 255 bits that is 1 mod 2^40", generator=3
+    ),
     Field(0x7F62, "full", 2**256 - 43 * 2**32 + 1, "the largest prime of 256 bits that is 1 mod 2^32", generator=7),
     Field(0x7F63, "three_limbs", 2**90 - 2**20 + 1, "a prime of 90 bits", generator=7),
 )
