@@ -140,6 +140,7 @@ CASES = (
         for k in range(10, 25, 2)
     ),
     Case("ntt", "bn254_fr", 64 << 12, param=param_of(12)),
+    *(Case("quotient", field, 1 << k, param=k) for field in ("bn254_fr", "bls12_381_fr") for k in range(10, 23, 2)),
 )
 
 

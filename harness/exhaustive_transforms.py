@@ -79,7 +79,9 @@ def quotient_differences(backend: Backend, field: Field, k: int) -> Iterator[str
         residues = Residues(m, field, quotient.param_of(k, own=True, coefficients=coefficients), (omega, shift))
         arrays = {"a": limbs_of(a), "b": limbs_of(b), "c": limbs_of(c)}
         results = BackendTarget(backend).answer(QUOTIENT.name, residues, arrays)
-        there = matrix(field, k, Order.NN, inverse=True, shift=1) @ matrix(field, k, Order.NN, inverse=False, shift=shift)
+        there = matrix(field, k, Order.NN, inverse=True, shift=1) @ matrix(
+            field, k, Order.NN, inverse=False, shift=shift
+        )
         expected = ((a @ there % m) * (b @ there % m) - c @ (there % m)) % m
         if coefficients:
             by_z = pow(pow(shift, 1 << k, m) - 1, -1, m)

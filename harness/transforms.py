@@ -16,6 +16,7 @@ from limbd.ops.params.fields import registered
 from limbd.ops.params.layout import from_ints, to_mpz
 from limbd.ops.quotient import COEFFICIENTS, QUOTIENT
 from limbd.ops.reference.ntt import result_at
+from limbd.ops.reference.quotient import holds_at
 from limbd.ops.transform import transforms
 from limbd.ops.transform_op import LOG_N, OWN_DOMAIN
 
@@ -75,13 +76,13 @@ def spoil(rng: random.Random, modulus: int, array: Limbs) -> None:
         array[rng.randrange(len(array))] = from_ints([rng.choice(bad)])[0]
 
 
-# Results of a transform that is too long for the reference, compared one by one.
+# Results of an ntt that is too long for the reference, compared one by one.
 SPOTS = 3
 
 
 def wrong(request: Request, result: Limbs, most: int) -> tuple[int | None, int]:
     """The lowest wrong index found, and how many results were compared: whole transforms, as many as `most` elements are,
-    or SPOTS results of one that is longer."""
+    or a few results of one that is longer."""
     k = request.param & LOG_N
     rng = random.Random(request.n)
     if 1 << k > most:
@@ -97,11 +98,13 @@ def wrong(request: Request, result: Limbs, most: int) -> tuple[int | None, int]:
 
 
 def _wrong_spot(request: Request, result: Limbs, rng: random.Random) -> tuple[int | None, int]:
-    """Of ntt's first result, last and a random one."""
-    if request.op is not NTT:
-        raise ValueError(f"no spots of {request.op.name} here")
+    """Of ntt's first result, last and a random one; of quotient's a random one, or all coefficients at a random point."""
     n = 1 << (request.param & LOG_N)
     start = rng.randrange(request.n // n) * n
+    if request.op is QUOTIENT:
+        *abc, out = (to_mpz(x[start : start + n]) for x in (*request.arrays.values(), result))
+        j = rng.randrange(n)
+        return (None if holds_at(request, abc, out, j) else start + j), 1
     x = to_mpz(request.arrays["x"][start : start + n])
     spots = (0, n - 1, *(rng.randrange(n) for _ in range(SPOTS - 2)))
     for j in spots:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from limbd.worker.exchange import Modulus, Values
-from limbd.worker.transform_question import transform_question
+from limbd.worker.transform_question import quotient_question, transform_question
 
 
 class Calls:
@@ -69,3 +69,24 @@ class Calls:
         """
         param, domain = transform_question(operator.length_hint(values, 1), field, inverse, coset, order, omega, batch)
         return self.call("ntt", [values], field, param=param, domain=domain)
+
+    def quotient(
+        self,
+        a: Values,
+        b: Values,
+        c: Values,
+        field: str = "bn254_fr",
+        coefficients: bool = False,
+        shift: int | None = None,
+        omega: int | None = None,
+        batch: int = 1,
+    ) -> Any:
+        """A B - C on the coset shift omega^j, from the values of A, B and C at omega^j: what Groth16's prover needs.
+
+        a, b, c: batch * 2^k ints below the field's modulus, or uint32 (batch * 2^k, 8); the answer likewise. coefficients: those
+        of (A B - C) / Z, Z = X^(2^k) - 1, instead of values of A B - C. shift, omega: default, roots of unity of order
+        2^(k + 1) and 2^k. ValueError where a size is no power of two, or there is no such field.
+        """
+        n = operator.length_hint(a, 1)
+        param, domain = quotient_question(n, field, coefficients, shift, omega, batch)
+        return self.call("quotient", [a, b, c], field, param=param, domain=domain)

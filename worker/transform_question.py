@@ -1,9 +1,10 @@
-"""What a client's ntt asks: its arguments as the wire's param word and domain."""
+"""What a client's ntt and quotient ask: their arguments as the wire's param word and domain."""
 
 from __future__ import annotations
 
 import operator
 
+from limbd.ops import quotient
 from limbd.ops.ntt import param_of
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
@@ -21,6 +22,20 @@ def transform_question(
     on_coset = coset is not None and coset is not False
     param = param_of(k, inverse=inverse, coset=on_coset, order=Order[order.upper()], own=bool(domain))
     return param, domain
+
+
+def quotient_question(
+    n: int, field: str, coefficients: bool, shift: int | None, omega: int | None, batch: int
+) -> tuple[int, tuple[int, ...]]:
+    """The same of limbd.Client.quotient for n values of each polynomial."""
+    k, named = log_size(n, batch), field_of(field)
+    domain: tuple[int, ...] = ()
+    # A field without the roots is refused by the worker.
+    if shift is not None or omega is not None:
+        own = named.omega(k) if omega is None and k <= named.two_adicity else omega
+        coset = named.omega(k + 1) if shift is None and k < named.two_adicity else shift
+        domain = () if own is None or coset is None else (operator.index(own), operator.index(coset))
+    return quotient.param_of(k, own=bool(domain), coefficients=coefficients), domain
 
 
 def log_size(n: int, batch: int) -> int:

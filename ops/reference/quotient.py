@@ -41,3 +41,34 @@ def divided(x: Sequence[gmpy2.mpz], omega: gmpy2.mpz, shift: gmpy2.mpz, m: gmpy2
     """Coefficients of the polynomial whose values at shift omega^j are x[j] / Z."""
     by_z = gmpy2.invert(gmpy2.powmod(shift, len(x), m) - 1, m)
     return backward([value * by_z % m for value in x], omega, shift, m)
+
+
+def holds_at(request: Request, abc: Sequence[Sequence[gmpy2.mpz]], out: Sequence[gmpy2.mpz], j: int) -> bool:
+    """Whether one transform's answer is right at t = shift omega^j: the value of A B - C there, or Z times that of the
+    polynomial whose coefficients it has, so that any single wrong one is seen."""
+    m = gmpy2.mpz(request.modulus)
+    omega, shift = (gmpy2.mpz(request.constants[name]) for name in ("omega", "shift"))
+    t = shift * gmpy2.powmod(omega, j, m) % m
+    a, b, c = values_at(abc, t, omega, m)
+    if not request.param & _COEFFICIENTS:
+        return bool(out[j] == (a * b - c) % m)
+    total = gmpy2.mpz(0)
+    for coefficient in reversed(out):
+        total = (total * t + coefficient) % m
+    vanishing = gmpy2.powmod(shift, len(out), m) - 1
+    return (total * vanishing - (a * b - c)) % m == 0 and max(out) < m
+
+
+def values_at(abc: Sequence[Sequence[gmpy2.mpz]], t: gmpy2.mpz, omega: gmpy2.mpz, m: gmpy2.mpz) -> list[gmpy2.mpz]:
+    """At t, of the polynomials whose values at omega^i are given: the barycentric formula, (t^n - 1) / n times the sum of
+    a_i omega^i / (t - omega^i). Source: Berrut and Trefethen, Barycentric Lagrange interpolation (2004), section 3."""
+    point, totals = gmpy2.mpz(1), [gmpy2.mpz(0)] * len(abc)
+    for row in zip(*abc, strict=True):
+        if point == t:
+            return list(row)
+        weight = point * gmpy2.invert(t - point, m) % m
+        totals = [total + weight * value for total, value in zip(totals, row, strict=True)]
+        point = point * omega % m
+    n = len(abc[0])
+    share = (gmpy2.powmod(t, n, m) - 1) * gmpy2.invert(n, m) % m
+    return [total * share % m for total in totals]
