@@ -23,7 +23,7 @@ Column = Sequence[int]
 
 def by_definition(residues: Residues, a: Column, b: Column, c: Column) -> list[int]:
     """Transforms by their definition, and the products and differences of values."""
-    m, (omega, shift) = gmpy2.mpz(residues.modulus), domain_of(residues)
+    m, (_, shift) = gmpy2.mpz(residues.modulus), domain_of(residues)
     back, there = _transform(residues, inverse=True, coset=False), _transform(residues, inverse=False, coset=True)
     on_coset = (transform_peers.by_definition(there, transform_peers.by_definition(back, x)) for x in (a, b, c))
     values = [int((x * y - z) % m) for x, y, z in zip(*on_coset, strict=True)]

@@ -56,7 +56,7 @@ def holds_at(request: Request, abc: Sequence[Sequence[gmpy2.mpz]], out: Sequence
     for coefficient in reversed(out):
         total = (total * t + coefficient) % m
     vanishing = gmpy2.powmod(shift, len(out), m) - 1
-    return (total * vanishing - (a * b - c)) % m == 0 and max(out) < m
+    return bool((total * vanishing - (a * b - c)) % m == 0 and max(out) < m)
 
 
 def values_at(abc: Sequence[Sequence[gmpy2.mpz]], t: gmpy2.mpz, omega: gmpy2.mpz, m: gmpy2.mpz) -> list[gmpy2.mpz]:

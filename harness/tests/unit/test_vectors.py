@@ -13,7 +13,7 @@ from limbd.harness.inputs import Residues
 from limbd.harness.vectors import FOLDER, load, read_file, write_file
 from limbd.harness.vectors.demo import SAMPLE, demo_batches
 from limbd.harness.vectors.made import chosen_moduli, field_batches, plain_batches
-from limbd.harness.vectors.peers import OPERANDS, PYTHON, Disagreement, agreed, agreed_whole, by_python
+from limbd.harness.vectors.peers import OPERANDS, Disagreement, agreed, agreed_whole, by_python
 from limbd.harness.vectors.quotients import quotient_batches
 from limbd.harness.vectors.recipes import recipes
 from limbd.harness.vectors.transforms import ANSWERS, GENERATED, made_batches
