@@ -95,7 +95,8 @@ def montgomery(n: int, product: int, m: int) -> int:
 def split(n: int, x: int, w: int, m: int) -> int:
     half, whole = W ** (n // 2), W**n
     total = x % half * (w % whole) + x // half * (w // whole)
-    return (total + total * -pow(m, -1, half) % half * m) // half
+    k = total * -pow(m, -1, half) % half
+    return int((total + k * m) // half)
 
 
 OPERATIONS: dict[str, tuple[int, int, Callable[[random.Random, int], Case], Model]] = {

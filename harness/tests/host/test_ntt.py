@@ -27,8 +27,14 @@ from limbd.worker.device.cpu import CpuBackend
 VARIANTS = list(product(Order, (False, True), (False, True)))
 LARGEST_LOG_N = 13
 
-BN254, BLS = by_name("bn254_fr"), by_name("bls12_381_fr")
-assert BN254 and BLS
+
+def field_named(name: str) -> Field:
+    field = by_name(name)
+    assert field is not None
+    return field
+
+
+BN254, BLS = field_named("bn254_fr"), field_named("bls12_381_fr")
 
 # Rows that no device has: digits of 2 to 5 bits, so that few elements take many passes, by every radix.
 SMALL_ROWS = tuple(
@@ -153,7 +159,9 @@ def test_there_and_back_at_a_larger_size(order: Order, kernels: Backend) -> None
         assert there[1] == total
 
 
-@pytest.mark.parametrize("field", [BN254, BLS, by_name("goldilocks"), by_name("toy_97")], ids=lambda field: field.name)
+@pytest.mark.parametrize(
+    "field", [BN254, BLS, field_named("goldilocks"), field_named("toy_97")], ids=lambda field: field.name
+)
 def test_the_lowest_bad_element_is_told(field: Field, kernels: Backend) -> None:
     """In any block, in a limb that the field has or not, and in the largest place of a frame."""
     m = field.modulus
