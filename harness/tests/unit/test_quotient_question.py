@@ -21,7 +21,7 @@ OMEGA, SHIFT = FIELD.omega(2), FIELD.omega(3)
 
 
 def ask(n: int, **more: Any) -> tuple[int, tuple[int, ...]]:
-    given = {"field": "toy_97", "coefficients": False, "shift": None, "omega": None, "batch": 1} | more
+    given: dict[str, Any] = {"field": "toy_97", "coefficients": False, "shift": None, "omega": None, "batch": 1} | more
     return quotient_question(n, **given)
 
 
