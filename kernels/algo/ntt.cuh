@@ -176,16 +176,19 @@ struct Pass {
         uint32_t limbs[WORDS];
         element::load<WORDS>(limbs, args.x, at);
         limb::copy<N>(v, limbs);
-        if (args.flags & CHECK) check(limbs, args.offset + at);
+        if (args.flags & CHECK) check(v, limbs, args.offset + at);
     }
 
-    __device__ REPEATED void check(const uint32_t* limbs, uint64_t at) const {
+    // An element that may not be is reported and becomes 0, so that everything after it keeps its ranges.
+    __device__ REPEATED void check(uint32_t* v, const uint32_t* limbs, uint64_t at) const {
         uint32_t m[N], above = 0;
         mont::Field<typename F::Field::Params>::modulus(m);
         UNROLL
         for (int i = N; i < WORDS; ++i) above |= limbs[i];
         if (above != 0 || !limb::less<N>(limbs, m)) {
             atomicMin(reinterpret_cast<unsigned long long*>(args.bad), static_cast<unsigned long long>(at));
+            UNROLL
+            for (int i = 0; i < N; ++i) v[i] = 0;
         }
     }
 

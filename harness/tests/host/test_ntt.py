@@ -164,9 +164,10 @@ def test_the_lowest_bad_element_is_told(field: Field, kernels: Backend) -> None:
                 x = [m - 1] * n
                 for at in bad:
                     x[at] = value
-                with pytest.raises(RequestError) as refused:
-                    answer(kernels, ask(field, param_of(k, order=Order.RN, coset=True), x))
-                assert (refused.value.status, refused.value.index) == (Status.BAD_ELEMENT, min(bad))
+                for coset in (False, True):
+                    with pytest.raises(RequestError) as refused:
+                        answer(kernels, ask(field, param_of(k, order=Order.RN, coset=coset), x))
+                    assert (refused.value.status, refused.value.index) == (Status.BAD_ELEMENT, min(bad))
 
 
 # --- a field that is not in the tree ----------------------------------------------------------------------------------
