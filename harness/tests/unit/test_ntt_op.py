@@ -8,13 +8,20 @@ import pytest
 
 from limbd.ops.base import Call
 from limbd.ops.ntt import NTT, param_of
+from limbd.ops.params.base import Field
 from limbd.ops.params.fields import FIELDS, by_name
 from limbd.ops.params.layout import pack, to_ints
 from limbd.ops.status import RequestError, Status
 from limbd.ops.transform import MAX_LOG_N, Order
 
-BN254, BLS, GOLDILOCKS = by_name("bn254_fr"), by_name("bls12_381_fr"), by_name("goldilocks")
-assert BN254 and BLS and GOLDILOCKS
+
+def field_named(name: str) -> Field:
+    field = by_name(name)
+    assert field is not None
+    return field
+
+
+BN254, BLS, GOLDILOCKS = field_named("bn254_fr"), field_named("bls12_381_fr"), field_named("goldilocks")
 M = BN254.modulus
 OWN = param_of(0, own=True)
 

@@ -19,8 +19,15 @@ from limbd.ops.tuning import transform_rows
 H200 = Traits("cuda", "sm_90", 132, 139 << 30)
 # Beyond any device: a transform of 2^30 on a coset has tables of 64 GiB.
 ROOMY = dataclasses.replace(H200, memory=1 << 40)
-BN254, BLS, GOLDILOCKS = by_name("bn254_fr"), by_name("bls12_381_fr"), by_name("goldilocks")
-assert BN254 and BLS and GOLDILOCKS
+
+
+def field_named(name: str) -> Field:
+    field = by_name(name)
+    assert field is not None
+    return field
+
+
+BN254, BLS, GOLDILOCKS = field_named("bn254_fr"), field_named("bls12_381_fr"), field_named("goldilocks")
 
 # Without opting in to more.
 SHARED_LIMIT = 48 << 10
