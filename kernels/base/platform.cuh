@@ -38,6 +38,14 @@ typedef long long int64_t;
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
 
+// For a function that a kernel has in dozens of places: inlined on a device, a call on the host, where its copies would cost
+// minutes of compiling and the small stacks of the shim's fibers.
+#ifdef __CUDACC_RTC__
+#define REPEATED __forceinline__
+#else
+#define REPEATED __attribute__((noinline))
+#endif
+
 // Checks of a function's contract: compiled in with -DKERNEL_VERIFY, else nothing (the condition is not evaluated).
 #ifndef KERNEL_VERIFY
 #define VERIFY(condition) ((void)0)

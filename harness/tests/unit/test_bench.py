@@ -34,11 +34,24 @@ def record_of(case: bench.Case, samples: list[float], **more: Any) -> report.Rec
 # --- measuring ---
 
 
+@pytest.mark.parametrize("param", [7, 7 | 1 << 13], ids=["values", "coefficients"])
+def test_a_quotient_that_is_longer_than_what_is_compared_is_judged_by_its_identity(param: int) -> None:
+    request = bench.request_of(bench.Case("quotient", "bn254_fr", 256, param=param), 1)
+    result = bench.empty_result(request)
+    ReferenceBackend().run(request, request.op.plan(request, ReferenceBackend().traits()), result.data.cast("B"))
+    assert bench.check(request, result, most=64) == 1
+    result[:, 0] ^= 1
+    with pytest.raises(bench.WrongResult):
+        bench.check(request, result, most=64)
+
+
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_every_op_can_be_measured(op: Any) -> None:
-    for modulus in ("secp256k1_fp", "bls12_381_fp", "f", "1"):
-        found = bench.run_case(ReferenceBackend(), bench.Case(op.name, modulus, 20, samples=2))
-        assert len(found["samples"]) == 2 and found["checked"] == 20 * found["input_sets"]
+    moduli = ("secp256k1_fp", "bls12_381_fp", "f", "1") if op.elementwise else ("bn254_fr", "bls12_381_fr", "11")
+    for modulus in moduli:
+        case = bench.Case(op.name, modulus, 24, samples=2, param=0 if op.elementwise else 3)
+        found = bench.run_case(ReferenceBackend(), case)
+        assert len(found["samples"]) == 2 and found["checked"] == 24 * found["input_sets"]
         assert len(found["host_ms"]) == bench.HOST_RUNS
         assert found["plan"]["launches"][0]["text"]
 

@@ -151,11 +151,13 @@ class PlainClient:
     def __init__(self) -> None:
         self.moduli: list[int] = []
 
-    def call(self, op: str, operands: list[Limbs], modulus: int) -> Limbs:
+    def call(
+        self, op: str, operands: list[Limbs], modulus: int, *, param: int = 0, domain: tuple[int, ...] = ()
+    ) -> Limbs:
         self.moduli.append(modulus)
         names = next(each.operands for each in OPS if each.name == op)
         arrays: Mapping[str, Limbs] = dict(zip(names, operands, strict=True))
-        return BackendTarget(ReferenceBackend()).answer(op, Residues(modulus), arrays)
+        return BackendTarget(ReferenceBackend()).answer(op, Residues(modulus, None, param, domain), arrays)
 
 
 def test_a_client_is_asked_by_modulus_and_the_rest_is_counted_as_skipped() -> None:

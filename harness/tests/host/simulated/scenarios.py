@@ -13,13 +13,14 @@ import random
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from limbd.ops import by_name
-from limbd.ops.base import Call, LaunchPlan, Request, Traits
+from limbd.ops.base import Buffer, Call, LaunchPlan, Part, Request, Traits, Transfer
 from limbd.ops.split import LANES
 from limbd.ops.status import LimbdError, Status
 from limbd.worker.device.cache import Cache
@@ -211,6 +212,27 @@ def poison(bench: Bench) -> None:
     assert bytes(batch.result) == b"\xa5" * len(batch.result)
 
 
+def parts(bench: Bench) -> None:
+    """Both operands in one buffer, which the launch reads in two places; a copy beyond its end is refused."""
+    backend, batch, size = bench.backend(), Batch(100, 1), 100 * WIDTH
+    (piece,) = batch.plan(backend, whole=True).pieces
+    (launch,) = piece.launches
+    buffers = (Buffer("both", "in", 2 * size), Buffer("out", "out", size))
+    copies = (Transfer("both", "a", 0, size, at=size), Transfer("both", "b", 0, size))
+    joined = replace(launch, pointers={"a": Part("both", size), "b": "both"})
+    plan = LaunchPlan(buffers, 1, (replace(piece, copies_in=copies, launches=(joined,)),))
+    backend.run(batch.request, plan, memoryview(batch.result))
+    batch.check()
+    beyond = replace(plan.pieces[0], copies_in=(replace(copies[0], at=size + 1),))
+    try:
+        backend.run(batch.request, replace(plan, pieces=(beyond,)), memoryview(batch.result))
+    except LimbdError as error:
+        assert error.status is Status.INTERNAL and "out of range" in str(error)
+    else:
+        raise AssertionError("a copy beyond its buffer")
+    assert bench.used() == 0
+
+
 def measure(bench: Bench) -> None:
     """Raw samples of one launch, over two input sets in turn, with the last results copied back."""
     backend, batches = bench.backend(), [Batch(500, 1), Batch(500, 2)]
@@ -263,7 +285,7 @@ SCENARIOS: dict[str, Callable[[Bench], None]] = {
     scenario.__name__: scenario
     for scenario in (
         *(pieces, many_pieces, one_thread_starts_more_than_fits, threads, out_of_memory, sticky, rejected_launch),
-        *(poison, measure, host_memory, second_start),
+        *(poison, parts, measure, host_memory, second_start),
     )
 }
 
