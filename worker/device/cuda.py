@@ -391,9 +391,9 @@ class CudaBackend:
             for lane in ticket.lanes:
                 lane.wait()
             self._read_times(ticket)
-            self._read_first_bad(ticket)
             for lane in ticket.lanes:
                 lane.release()
+            self._read_first_bad(ticket)
         except LimbdError as error:
             ticket.error = ticket.error or error
         self._tables.give(ticket.tables)

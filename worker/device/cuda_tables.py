@@ -89,8 +89,13 @@ class CudaTables:
     def _build(self, table: Table, stream: Any) -> _Kept:
         address = self._context.allocate(table.nbytes, stream)
         built = self._context.order_events.take()
-        self._enqueue(table.build, {table.name: address}, stream)
-        self._context.call("cuEventRecord", built, stream)
+        try:
+            self._enqueue(table.build, {table.name: address}, stream)
+            self._context.call("cuEventRecord", built, stream)
+        except BaseException:
+            self._context.order_events.give((built,))
+            self._context.free(address, stream)
+            raise
         return _Kept(address, table.nbytes, built)
 
     def _release(self, kept: _Kept) -> None:
