@@ -233,6 +233,8 @@ def test_info(tmp_path: Path) -> None:
     cache = tmp_path / "kernels"
     facts = json.loads(said("info", "--json", "--cache-dir", str(cache)))
     assert [op["name"] for op in facts["ops"]] == [op.name for op in OPS]
+    roots = {field["name"]: (field["transforms"], field["generator"]) for field in facts["fields"]}
+    assert roots["bn254_fr"] == (28, 5) and roots["p256_fp"] == (None, None)
     assert {b["name"] for b in facts["backends"]} == {"cuda", "cpu", "reference", "null"}
     assert all(b["works"] != bool(b["why_not"]) for b in facts["backends"])
     assert facts["limits"]["payload"] == 1 << 30

@@ -123,11 +123,12 @@ def test_transforms_that_are_refused(local: Client) -> None:
         local.ntt([1, 2, GOLDILOCKS, 3], "goldilocks")
     assert (caught.value.status, caught.value.index) == (Status.BAD_ELEMENT, 2)
     assert str(caught.value).count("index 2") == 1
-    for options, status in (
+    refused: tuple[tuple[dict[str, Any], Status], ...] = (
         ({"omega": 1}, Status.BAD_DOMAIN),
         ({"coset": 0}, Status.BAD_ELEMENT),
         ({"omega": GOLDILOCKS}, Status.BAD_ELEMENT),
-    ):
+    )
+    for options, status in refused:
         with pytest.raises(RequestError) as caught:
             local.ntt([1, 2], "goldilocks", **options)
         assert caught.value.status is status
