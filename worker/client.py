@@ -196,7 +196,8 @@ def _explain(asked: Exchange, local: LocalWorker) -> None:
     mark = f"{error.status.name}: "
     words = [line.partition(mark)[2] for line in local.journal.remarks() if line.startswith(f"limbd: seq={asked.seq} ")]
     message = next(filter(None, words), error.message)
-    asked.error = error_of(error.status, message, report.index if report is not None else None)
+    index = report.index if report is not None else None
+    asked.error = error_of(error.status, message.replace(f" (index {index})", ""), index)
     asked.explained = True
 
 

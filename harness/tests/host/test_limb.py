@@ -93,7 +93,7 @@ def montgomery(n: int, product: int, m: int) -> int:
 
 
 def split(n: int, x: int, w: int, m: int) -> int:
-    half, whole = W ** (n // 2), W**n
+    half, whole = 1 << 16 * n, 1 << 32 * n
     total = x % half * (w % whole) + x // half * (w // whole)
     k = total * -pow(m, -1, half) % half
     return int((total + k * m) // half)

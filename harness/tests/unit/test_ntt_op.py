@@ -6,27 +6,21 @@ from collections.abc import Sequence
 
 import pytest
 
-from limbd.ops.base import Call
+from limbd.ops.base import Call, Request
 from limbd.ops.ntt import NTT, param_of
 from limbd.ops.params.base import Field
-from limbd.ops.params.fields import FIELDS, by_name
+from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.layout import pack, to_ints
 from limbd.ops.status import RequestError, Status
 from limbd.ops.transform import MAX_LOG_N, Order
 
-
-def field_named(name: str) -> Field:
-    field = by_name(name)
-    assert field is not None
-    return field
-
-
-BN254, BLS, GOLDILOCKS = field_named("bn254_fr"), field_named("bls12_381_fr"), field_named("goldilocks")
+NAMED = {field.name: field for field in FIELDS}
+BN254, BLS, GOLDILOCKS = NAMED["bn254_fr"], NAMED["bls12_381_fr"], NAMED["goldilocks"]
 M = BN254.modulus
 OWN = param_of(0, own=True)
 
 
-def decoded(call: Call, numbers: Sequence[int]):  # type: ignore[no-untyped-def]
+def decoded(call: Call, numbers: Sequence[int]) -> Request:
     return NTT.decode(call, memoryview(pack(numbers)))
 
 
@@ -92,7 +86,7 @@ def test_unknown_bits_of_param(bit: int) -> None:
 
 
 @pytest.mark.parametrize("field", [f for f in FIELDS if f.generator is None], ids=lambda field: field.name)
-def test_a_field_without_transforms(field) -> None:  # type: ignore[no-untyped-def]
+def test_a_field_without_transforms(field: Field) -> None:
     assert refusal(Call(0, 0, field), []) is Status.BAD_PARAM
     if field.bits <= 256:
         assert refusal(Call(0, 0), [field.modulus]) is Status.BAD_MODULUS
@@ -105,8 +99,7 @@ def test_a_modulus_that_is_not_registered(modulus: int) -> None:
 
 
 def test_toys_are_served_where_they_are_asked_to_be() -> None:
-    toy = by_name("toy_97")
-    assert toy
+    toy = NAMED["toy_97"]
     assert decoded(Call(2, 1), [97, 3, 4]).field is toy
     assert refusal(Call(2, 1, toys=False), [97, 3, 4]) is Status.BAD_MODULUS
     assert refusal(Call(2, 1, toy, toys=False), [3, 4]) is Status.BAD_PARAM
@@ -126,7 +119,7 @@ def test_wrong_lengths() -> None:
 
 
 @pytest.mark.parametrize("field", [BN254, BLS, GOLDILOCKS], ids=lambda field: field.name)
-def test_above_the_two_adicity(field) -> None:  # type: ignore[no-untyped-def]
+def test_above_the_two_adicity(field: Field) -> None:
     """n = 0 has no length that could be wrong first."""
     for k in (min(field.two_adicity, MAX_LOG_N) + 1, 64, 255):
         assert refusal(Call(0, k), [field.modulus]) is Status.BAD_DOMAIN

@@ -10,7 +10,7 @@ import pytest
 from limbd.ops.base import Launch, LaunchPlan, Request, Traits
 from limbd.ops.ntt import NTT, param_of
 from limbd.ops.params.base import Field
-from limbd.ops.params.fields import by_name
+from limbd.ops.params.fields import FIELDS
 from limbd.ops.status import RequestError, Status
 from limbd.ops.transform import MAX_LOG_N, Order, near_equal, row_of
 from limbd.ops.transform_op import LOG_N, OWN_DOMAIN
@@ -19,15 +19,8 @@ from limbd.ops.tuning import transform_rows
 H200 = Traits("cuda", "sm_90", 132, 139 << 30)
 # Beyond any device: a transform of 2^30 on a coset has tables of 64 GiB.
 ROOMY = dataclasses.replace(H200, memory=1 << 40)
-
-
-def field_named(name: str) -> Field:
-    field = by_name(name)
-    assert field is not None
-    return field
-
-
-BN254, BLS, GOLDILOCKS = field_named("bn254_fr"), field_named("bls12_381_fr"), field_named("goldilocks")
+NAMED = {field.name: field for field in FIELDS}
+BN254, BLS, GOLDILOCKS = NAMED["bn254_fr"], NAMED["bls12_381_fr"], NAMED["goldilocks"]
 
 # Without opting in to more.
 SHARED_LIMIT = 48 << 10
