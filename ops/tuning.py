@@ -90,7 +90,7 @@ class BatchTuning:
 
 CPU = "cpu"
 
-# The row's own times are in the file; the rows that it was chosen from were timed in a run whose samples were not kept.
+# Made with the warp inversion before plan 0004's, which is the faster one for every row that has it.
 SWEPT = "2026-11-30-batch-sweep.jsonl: "
 
 # On each of an H200's 132 multiprocessors two blocks first.

@@ -42,7 +42,7 @@ class InverseOp:
 
     def name(self, n: int) -> str:
         """The op for n elements. mod-inv, which every worker answers, where this one does not know mod-inv-batch, or
-        has not said so within ANSWER_SECONDS."""
+        has not said so within ANSWER_SECONDS, or the client's timeout."""
         if n <= NEVER_BATCHED:
             return MOD_INV.name
         with self._lock:

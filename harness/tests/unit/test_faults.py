@@ -404,8 +404,7 @@ def test_a_client_that_stalls_with_all_the_memory_does_not_stop_the_others() -> 
         assert server.stop() == 0
 
 
-def test_memory_kept_free_for_a_client_is_another_s_when_it_leaves() -> None:
-    """Clients that only sit there keep nothing from one that wants all of it."""
+def test_clients_that_only_sit_there_keep_no_memory_from_the_others() -> None:
     n = 10_000
     request = request_header(5, n, 0) + element(P) + bytes(32 * n)
     with limited_server(f"in_flight=2 * {64 * n + 32}, sure=1 << 18, outstanding=8") as process:
@@ -416,9 +415,6 @@ def test_memory_kept_free_for_a_client_is_another_s_when_it_leaves() -> None:
             busy = stack.enter_context(RawClient(server.addresses[0]))
             sender = threading.Thread(target=busy.send, args=(request * 6,))
             sender.start()
-            time.sleep(0.2)
-            for client in idle:
-                client.sock.close()
             for _ in range(6):
                 assert busy.answer() == (0, bytes(32 * n))
             sender.join()

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -211,6 +212,13 @@ def test_a_worker_that_does_not_say_in_time(monkeypatch: pytest.MonkeyPatch) -> 
         with Client(peer.address, timeout=60) as client:
             assert [to_ints(client.mod_inv(x, 15)) for _ in range(2)] == [right(x, 15)] * 2
         assert [op for _, op, _ in peer.asked] == [BATCHED, MOD_INV, MOD_INV]
+
+
+def test_the_question_takes_no_longer_than_the_client_waits() -> None:
+    with Peer(known=(MOD_INV, BATCHED), silent=(1,)) as peer, Client(peer.address, timeout=0.5) as client:
+        begin = time.monotonic()
+        assert client.inverse_op(LONG) == "mod-inv"
+        assert time.monotonic() - begin < inverse_op.ANSWER_SECONDS / 2
 
 
 def test_an_old_worker_asked_for_the_op_itself_says_that_it_does_not_know_it() -> None:

@@ -74,6 +74,19 @@ def test_a_callback_that_fails_leaves_the_others_their_turn() -> None:
     run(body)
 
 
+def test_where_no_further_thread_can_be_started_those_there_are_do_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body(threads: Threads) -> None:
+        def refuse(_: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        done = [result_of(threads, lambda i=i: i) for i in range(3 * LIMIT)]  # type: ignore[misc]
+        assert await asyncio.gather(*done) == list(range(3 * LIMIT))
+        assert alive() == 1
+
+    run(body)
+
+
 def test_closing_drops_what_has_not_begun_and_keeps_no_descriptor() -> None:
     before = descriptors(os.getpid())
     go, begun, ran = threading.Event(), threading.Semaphore(0), []

@@ -46,7 +46,7 @@ __device__ __forceinline__ void scanned(const Monoid& monoid, const scan_check_a
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) scan_check(const scan_check_args args) {
     if constexpr (OPERATION == 2) {
-        scanned(residues::Fold{args.complement}, args);
+        scanned(residues::Fold<true>{args.complement}, args);
     } else {
         scanned(Matrices{}, args);
     }
