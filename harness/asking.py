@@ -31,13 +31,27 @@ IN_FLIGHT = 3
 _PART_BYTES = 2 << 20
 
 
-def call(client: Client, op: Op, operands: Sequence[Limbs], modulus: int, *, exact: bool = False) -> Limbs:
-    """The answer to a question of any length, cut into batches; a progress bar on a terminal's stderr. mod-inv is asked
-    for as the client's mod_inv does it, unless `exact`."""
+# A request's param and the domain of its transforms.
+Question = tuple[int, tuple[int, ...]]
+ELEMENTWISE: Question = (0, ())
+
+
+def call(
+    client: Client,
+    op: Op,
+    operands: Sequence[Limbs],
+    modulus: int,
+    question: Question = ELEMENTWISE,
+    *,
+    exact: bool = False,
+) -> Limbs:
+    """The answer to a question of any length, cut into batches where the op allows it; a progress bar on a terminal's
+    stderr. mod-inv is asked for as the client's mod_inv does it, unless `exact`."""
     n = len(operands[0])
     name = client.inverse_op(n) if op is MOD_INV and not exact else op.name
-    if n <= BATCH:
-        answer: Limbs = client.call(name, list(operands), modulus)
+    if n <= BATCH or not op.elementwise:
+        param, domain = question
+        answer: Limbs = client.call(name, list(operands), modulus, param=param, domain=domain)
         return answer
     parts: list[Limbs] = []
     with progress() as bar:
@@ -67,9 +81,10 @@ def progress() -> Progress:
     )
 
 
-def frame(op: Op, operands: Sequence[Limbs], modulus: int) -> list[memoryview]:
+def frame(op: Op, operands: Sequence[Limbs], modulus: int, question: Question = ELEMENTWISE) -> list[memoryview]:
     """A version-1 request, piece by piece."""
-    return exchange(op.name, list(operands), modulus).buffers
+    param, domain = question
+    return exchange(op.name, list(operands), modulus, param=param, domain=domain).buffers
 
 
 def write_frame(pieces: Sequence[memoryview], path: Path | None) -> None:

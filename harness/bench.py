@@ -19,16 +19,20 @@ from typing import Any
 
 import numpy as np
 
-from limbd.harness import bench_inputs, machine
+from limbd.harness import bench_inputs, machine, transforms
 from limbd.harness.inputs import STRUCTURED, UNIFORM
 from limbd.harness.report import Record, summary
+from limbd.harness.textio import InputError
 from limbd.kernels.source import Sources
 from limbd.ops import by_name
 from limbd.ops.base import LIMB_BYTES, Call, LaunchPlan, Limbs, Request, Traits, Unit
 from limbd.ops.constants import limbs_of_modulus
+from limbd.ops.ntt import param_of
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
 from limbd.ops.params.layout import from_ints
+from limbd.ops.transform import Order
+from limbd.ops.transform_op import TransformOp
 from limbd.ops.tuning import batch_tuning, tuning
 from limbd.worker.device.measurement import Measurable, take_samples
 
@@ -62,7 +66,8 @@ class WrongResult(AssertionError):
 
 @dataclass(frozen=True)
 class Case:
-    """One row of a benchmark. modulus: a field's name, or a hexadecimal integer. back_to_back: rounds in a sample.
+    """One row of a benchmark. modulus: a field's name, or a hexadecimal integer. back_to_back: rounds in a sample. param: of
+    the request.
     inputs: what its operands are: drawn from a set of limbd.harness.inputs, or one of limbd.harness.bench_inputs.KINDS."""
 
     op: str
@@ -71,12 +76,14 @@ class Case:
     samples: int = SAMPLES
     back_to_back: int = 1
     inputs: str = UNIFORM
+    param: int = 0
 
     @property
     def name(self) -> str:
         rounds = f" x{self.back_to_back}" if self.back_to_back > 1 else ""
         inputs = f" {self.inputs}" if self.inputs != UNIFORM else ""
-        return f"{self.op} {self.modulus} n={self.n}{inputs}{rounds}"
+        param = f" param={self.param:#x}" if self.param else ""
+        return f"{self.op} {self.modulus} n={self.n}{param}{inputs}{rounds}"
 
     @property
     def field(self) -> Field | None:
@@ -89,7 +96,7 @@ class Case:
     @property
     def call(self) -> Call:
         """The modulus stands in the payload where it fits."""
-        return Call(self.n, field=self.field if self.value >> 256 else None)
+        return Call(self.n, self.param, self.field if self.value >> 256 else None)
 
 
 EVEN_225 = f"{(1 << 224) + (1 << 200) + 0x1234567890:x}"
@@ -126,17 +133,34 @@ CASES = (
         for kind in (UNIFORM, bench_inputs.NON_UNIT)
         for op in ("mod-inv", "mod-inv-batch")
     ),
+    *(
+        Case("ntt", field, 1 << k, param=param_of(k, order=order))
+        for field in ("bn254_fr", "bls12_381_fr")
+        for order in (Order.NN, Order.NR)
+        for k in range(10, 25, 2)
+    ),
+    Case("ntt", "bn254_fr", 64 << 12, param=param_of(12)),
+    *(Case("quotient", field, 1 << k, param=k) for field in ("bn254_fr", "bls12_381_fr") for k in range(10, 23, 2)),
 )
 
 
 def cases_of(op: str, moduli: Sequence[str], sizes: Sequence[int], samples: int, inputs: str = UNIFORM) -> list[Case]:
-    """Every modulus with every n; small n once more, back to back."""
-    single = [Case(op, modulus, n, samples, inputs=inputs) for modulus in moduli for n in sizes]
+    """Every modulus with every n; small n once more, back to back. Ops on whole transforms: one of n elements. Raises
+    InputError where n is no size of one."""
+    single = [Case(op, m, n, samples, inputs=inputs, param=_param_of(op, n)) for m in moduli for n in sizes]
     return [
         wanted
         for case in single
         for wanted in ((case, dataclasses.replace(case, back_to_back=SMALL_ROUNDS)) if case.n <= SMALL else (case,))
     ]
+
+
+def _param_of(op: str, n: int) -> int:
+    if by_name(op).elementwise:
+        return 0
+    if n & (n - 1):
+        raise InputError(f"{op}: n = {n} is no power of two")
+    return n.bit_length() - 1
 
 
 def run_case(backend: Measurable, case: Case) -> Record:
@@ -191,6 +215,7 @@ def case_record(case: Case) -> Record:
         "metric": "kernel_ms",
         "back_to_back": case.back_to_back,
         "inputs": case.inputs,
+        "param": case.param,
     }
 
 
@@ -224,6 +249,8 @@ def plan_record(backend: Measurable, plan: LaunchPlan) -> Record:
 def tuning_record(request: Request, traits: Traits) -> Record | None:
     """The row of ops/tuning.py that the plan was made with; None for ops without one."""
     op = request.op.name
+    if isinstance(request.op, TransformOp):
+        return dataclasses.asdict(request.op.row(request, traits))
     if op == "mod-inv-batch":
         row = batch_tuning(traits.kind, traits.arch, request.element_bytes // LIMB_BYTES).row(request.n)
         if row is not None:
@@ -366,6 +393,8 @@ class Checker:
 def check(request: Request, result: Limbs, reference: Reference | None = None, most: int = CHECKED) -> int:
     """Compares results, at most so many, with the reference (default: the op's own); returns how many were compared.
     Raises WrongResult."""
+    if not request.op.elementwise:
+        return _check_transforms(request, result, most)
     rows = _rows(request.n, most)
     arrays = {name: np.ascontiguousarray(array[rows]) for name, array in request.arrays.items()}
     part = dataclasses.replace(request, n=len(rows), arrays=arrays)
@@ -375,6 +404,14 @@ def check(request: Request, result: Limbs, reference: Reference | None = None, m
     if len(bad):
         raise WrongResult(f"{_told(request)}: wrong at index {rows[bad[0]]} of {request.n}")
     return len(rows)
+
+
+def _check_transforms(request: Request, result: Limbs, most: int) -> int:
+    """Whole transforms where one is no longer than `most`, else a few results by the definition."""
+    bad, compared = transforms.wrong(request, result, most)
+    if bad is not None:
+        raise WrongResult(f"{_told(request)}: wrong at index {bad} of {request.n}")
+    return compared
 
 
 def _told(request: Request) -> str:

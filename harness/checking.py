@@ -10,6 +10,7 @@ from limbd.harness import fuzz as fuzzing
 from limbd.harness import kat as known
 from limbd.harness.asking import progress
 from limbd.harness.targets import BackendTarget, ClientTarget, Target
+from limbd.harness.vectors.recipes import USUAL_LOG_N
 from limbd.ops.status import ServiceError, Status
 from limbd.worker.client import Client
 from limbd.worker.config import Config
@@ -36,11 +37,13 @@ def target(config: Config, connect: str | None) -> Iterator[Target]:
         backend.close()
 
 
-def kat(config: Config, connect: str | None, ops: Sequence[str] | None) -> bool:
-    """The known answers. True where every one came out."""
+def kat(config: Config, connect: str | None, ops: Sequence[str] | None, largest: int = USUAL_LOG_N) -> bool:
+    """The known answers, recipes up to 2^largest elements among them. True where every one came out."""
     with target(config, connect) as tested, progress() as bar:
         task = bar.add_task("known answers", total=None)
-        report = known.run(tested, ops, progress=lambda done, total: bar.update(task, completed=done, total=total))
+        report = known.run(
+            tested, ops, largest=largest, progress=lambda done, total: bar.update(task, completed=done, total=total)
+        )
     report.print(sys.stdout)
     return report.ok
 

@@ -58,7 +58,7 @@ def ask(client: Client, batch: DemoBatch) -> Row:
     """One batch there and back, and the comparison."""
     operands = list(batch.operands.values())
     begin = time.perf_counter()
-    pending = client.submit(batch.op, operands, batch.modulus)
+    pending = client.submit(batch.op, operands, batch.modulus, param=batch.param)
     trouble = ""
     try:
         results = pending.result()

@@ -1,4 +1,5 @@
-"""All operands of tiny moduli through a backend's real kernels: every modulus from 1 to 64, all combinations of values.
+"""All operands of tiny moduli through a backend's real kernels: every modulus from 1 to 64, all combinations of values;
+transforms: all vectors of toy fields up to a size.
 
 The expected answers come from CPython's integers, not from the code that is shipped as reference.
 """
@@ -9,7 +10,7 @@ import random
 from collections.abc import Iterator
 from itertools import product
 
-from limbd.harness import long_batches
+from limbd.harness import exhaustive_transforms, long_batches
 from limbd.harness.inputs import PLAIN_BITS, Residues
 from limbd.harness.kat import first_difference
 from limbd.harness.targets import BackendTarget
@@ -63,7 +64,10 @@ def _batches(
 
 
 def run(backend: Backend, op: Op) -> tuple[list[str], int]:
-    """Every modulus, small and raised operands. Returns what is wrong, and how many different answers were compared."""
+    """Every modulus, small and raised operands; all transforms (exhaustive_transforms). Returns what is wrong, and how many
+    different answers were compared."""
+    if not op.elementwise:
+        return exhaustive_transforms.run(backend, op)
     rng = random.Random("representatives")
     wrong: list[str] = []
     compared = 0

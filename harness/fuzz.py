@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from limbd.harness import long_batches
+from limbd.harness import long_batches, transforms
 from limbd.harness.inputs import Residues, operands, residues_at
 from limbd.harness.kat import as_target, first_difference, reproducer
 from limbd.harness.targets import BackendTarget, Target, asked_as, can_ask
 from limbd.ops import OPS, by_name
 from limbd.ops.base import LIMB_BYTES, Limbs
 from limbd.ops.params.layout import from_ints, to_ints, value_of
-from limbd.ops.status import LimbdError
+from limbd.ops.status import LimbdError, RequestError
 from limbd.worker.device.choose import choose
 from limbd.worker.device.reference import ReferenceBackend
 
@@ -111,6 +111,8 @@ def run(
 
 def batch_of(op: str, seed: str, number: int) -> tuple[Residues, dict[str, Limbs]]:
     """Modulus and operands of one round of one op: the same for every target."""
+    if not by_name(op).elementwise:
+        return transforms.fuzzed(op, seed, number)
     residues = residues_at(seed, number)
     rng = random.Random(f"{seed} {number} {op}")
     n = _size(rng, op, number)
@@ -148,13 +150,48 @@ def _round(target: Target, ops: Iterable[str], number: int, result: Result) -> N
     oracle = BackendTarget(ReferenceBackend())
     for op in ops:
         residues, arrays = batch_of(op, result.seed, number)
-        if not can_ask(target, residues):
+        if not can_ask(target, op, residues):
             continue
-        expected = oracle.answer(op, residues, arrays)
-        failure = _compare(target, op, residues, arrays, expected, number, result.seed)
+        n = len(next(iter(arrays.values())))
+        try:
+            expected = oracle.answer(op, residues, arrays)
+        except RequestError as error:
+            failure = _compare_refusal(target, op, residues, arrays, error, number, result.seed)
+        else:
+            failure = _compare(target, op, residues, arrays, expected, number, result.seed)
         if failure:
             result.failures.append(failure)
-        result.elements[op] += len(expected)
+        result.elements[op] += n
+
+
+def _compare_refusal(
+    target: Target,
+    op: str,
+    residues: Residues,
+    arrays: Mapping[str, Limbs],
+    expected: RequestError,
+    number: int,
+    seed: str,
+) -> Failure | None:
+    """The target has to refuse with the same status and index (a worker at an address does not tell the index)."""
+    n, index = len(next(iter(arrays.values()))), expected.index or 0
+    got = "an answer"
+    try:
+        target.answer(op, asked_as(target, residues), arrays)
+    except (LimbdError, AssertionError) as error:
+        got = str(error)
+        status, told = getattr(error, "status", None), getattr(error, "index", None)
+        if status == expected.status and told in (
+            expected.index,
+            None if target.name.startswith("--connect") else index,
+        ):
+            return None
+    text = f"FAILED {op} n={n}: expected {expected} at index {index}, got {got}\n  {_again(target, op, seed, number)}"
+    return Failure(op, residues, number, n, index, text, False)
+
+
+def _again(target: Target, op: str, seed: str, number: int) -> str:
+    return f"limbd fuzz --op {op} --seed {seed} --round {number} {target.name}"
 
 
 def _compare(
@@ -168,7 +205,7 @@ def _compare(
 ) -> Failure | None:
     asked = asked_as(target, residues)
     plain = arrays if asked == residues else {name: array[:, :8] for name, array in arrays.items()}
-    again = f"limbd fuzz --op {op} --seed {seed} --round {number} {target.name}"
+    again = _again(target, op, seed, number)
     n = len(expected)
     try:
         results = target.answer(op, asked, plain)
@@ -177,15 +214,25 @@ def _compare(
     index = first_difference(results, expected)
     if index is None:
         return None
-    alone = _fails_alone(target, op, asked, plain, expected, index)
-    case = [to_ints(array[index : index + 1])[0] for array in plain.values()]
-    single = reproducer(target, op, asked, case) if alone else "(right when asked alone: it depends on its place)"
+    alone, single = _alone(target, op, asked, plain, expected, index)
     got = f"{value_of(results[index].tolist()):#x}" if index < len(results) else "nothing"
     text = (
         f"FAILED {op} mod {residues.modulus:#x} n={n}, first at index {index}:\n"
         f"  got {got}\n  expected {value_of(expected[index].tolist()):#x}\n  {again}\n  {single}"
     )
     return Failure(op, residues, number, n, index, text, alone)
+
+
+def _alone(
+    target: Target, op: str, residues: Residues, arrays: Mapping[str, Limbs], expected: Limbs, index: int
+) -> tuple[bool, str]:
+    """Whether the first bad element is wrong as a batch of its own, and what to say of it."""
+    if not by_name(op).elementwise:
+        return False, f"param {residues.param:#x}, the whole transform is needed"
+    if not _fails_alone(target, op, residues, arrays, expected, index):
+        return False, "(right when asked alone: it depends on its place)"
+    case = [to_ints(array[index : index + 1])[0] for array in arrays.values()]
+    return True, reproducer(target, op, residues, case)
 
 
 def _fails_alone(

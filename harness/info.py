@@ -14,7 +14,9 @@ import limbd
 from limbd.harness.demo import PLAIN_WIDTH
 from limbd.ops import OPS
 from limbd.ops.params import fields
+from limbd.ops.params.base import Field
 from limbd.ops.status import LimbdError
+from limbd.ops.transform import MAX_LOG_N, transforms
 from limbd.worker import wire
 from limbd.worker.config import BACKENDS, Config
 from limbd.worker.device import driver, host_compiler
@@ -39,7 +41,7 @@ def collect(config: Config) -> Facts:
         "compilers": {"host": _host_compiler(), "device": _device_compiler()},
         "ops": [{"id": op.id, "name": op.name, "operands": op.operands, "summary": op.summary} for op in OPS],
         "fields": [
-            {"id": f.id, "name": f.name, "bits": f.bits, "modulus": f"{f.modulus:#x}", "source": f.source}
+            {"id": f.id, "name": f.name, "bits": f.bits, "modulus": f"{f.modulus:#x}", "source": f.source, **_roots(f)}
             for f in fields.registered()
             if config.toys or not f.toy
         ],
@@ -91,6 +93,13 @@ def size(count: int) -> str:
 
 def _say(console: Console, text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def _roots(field: Field) -> Facts:
+    """Of transforms: the largest k that has them, and the registered generator; None where there are none."""
+    if not transforms(field):
+        return {"transforms": None, "generator": None}
+    return {"transforms": min(field.two_adicity, MAX_LOG_N), "generator": field.generator}
 
 
 def _backend(name: str, config: Config) -> Facts:
@@ -162,10 +171,12 @@ def _op_table(facts: Facts) -> Table:
 
 
 def _field_table(facts: Facts) -> Table:
-    table = Table("id", "field", "bits", "modulus", title="fields (any other modulus works too)", title_justify="left")
-    for column in table.columns[:3]:
+    title = "fields (element-wise ops take any other modulus too)"
+    table = Table("id", "field", "bits", "ntt up to", "modulus", title=title, title_justify="left")
+    for column in table.columns[:4]:
         column.no_wrap = True
-    table.columns[3].overflow = "fold"
+    table.columns[4].overflow = "fold"
     for field in facts["fields"]:
-        table.add_row(f"{field['id']:#06x}", field["name"], str(field["bits"]), field["modulus"])
+        largest = "-" if field["transforms"] is None else f"2^{field['transforms']}"
+        table.add_row(f"{field['id']:#06x}", field["name"], str(field["bits"]), largest, field["modulus"])
     return table

@@ -126,10 +126,16 @@ def modulus_of_bits(rng: random.Random, bits: int) -> int:
 
 @dataclass(frozen=True)
 class Residues:
-    """What a batch is computed modulo. field: asked for by its parameters; None: the modulus stands in the payload."""
+    """What a batch is computed modulo. field: asked for by its parameters; None: the modulus stands in the payload.
+
+    param: the request's param word. domain: numbers that stand before the operands in the payload (a transform's own omega
+    and shift).
+    """
 
     modulus: int
     field: Field | None = None
+    param: int = 0
+    domain: tuple[int, ...] = ()
 
     @property
     def bits(self) -> int:

@@ -12,7 +12,8 @@ from limbd.harness import long_batches
 from limbd.harness.inputs import Residues
 from limbd.harness.targets import BackendTarget, ClientTarget, Target, asked_as, can_ask
 from limbd.harness.vectors import Vectors, load
-from limbd.ops import OPS
+from limbd.harness.vectors.recipes import USUAL_LOG_N, Recipe, recipes
+from limbd.ops import OPS, by_name
 from limbd.ops.base import Limbs
 from limbd.ops.params.layout import to_ints, value_of
 from limbd.ops.status import LimbdError
@@ -21,7 +22,7 @@ from limbd.ops.status import LimbdError
 @dataclass
 class Row:
     """The outcome for one op and source. Counts are of answers; skipped: the target cannot be asked (48-byte elements
-    through version 1 of the wire)."""
+    through version 1 of the wire; transforms in toy fields)."""
 
     op: str
     source: str
@@ -53,13 +54,15 @@ class Report:
 
     def row(self, batch: Vectors) -> Row:
         """The row that counts this batch: a field's own vectors are one source each."""
-        source = f"field {batch.field.name}" if batch.field else batch.source
-        return self.rows.setdefault((batch.op, source), Row(batch.op, source))
+        return self.named(batch.op, f"field {batch.field.name}" if batch.field else batch.source)
+
+    def named(self, op: str, source: str) -> Row:
+        return self.rows.setdefault((op, source), Row(op, source))
 
     def print(self, stream: TextIO | None = None) -> None:
         """One line a row, then the failures, then a verdict."""
         for row in self.rows.values():
-            skipped = f", {row.skipped} skipped (no plain modulus)" if row.skipped else ""
+            skipped = f", {row.skipped} skipped (cannot be asked for here)" if row.skipped else ""
             print(f"{row.op:<14} {row.source:<20} {row.passed} passed, {row.failed} failed{skipped}", file=stream)
         for text in self.failures:
             print(text, file=stream)
@@ -72,9 +75,10 @@ def run(
     ops: Iterable[str] | None = None,
     *,
     name: str = "",
+    largest: int = USUAL_LOG_N,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """Puts every shipped answer of these ops (default: all) to a target.
+    """Puts every shipped answer of these ops (default: all) to a target, and recipes of up to 2^largest elements.
 
     target: a Target, a Backend, or a synchronous client (then name says where it is connected, as on the command line).
     progress: called with (batches done, batches in all). A batch that raises LimbdError fails as a whole.
@@ -85,6 +89,8 @@ def run(
     for done, op in enumerate(wanted):
         for batch in batches(op, target):
             _judge(target, batch, report)
+        for recipe in recipes(op, largest):
+            _judge_recipe(target, recipe, report)
         if progress:
             progress(done + 1, len(wanted))
     return report
@@ -116,15 +122,17 @@ def first_difference(results: Limbs, expected: Limbs) -> int | None:
 
 
 def reproducer(target: Target, op: str, residues: Residues, row: Iterable[int]) -> str:
-    """The command that repeats one case."""
+    """The command that repeats one case; of ops that take whole transforms, all known answers."""
+    if not by_name(op).elementwise:
+        return f"limbd kat --op {op} {target.name}"
     modulus = residues.field.name if residues.field else f"{residues.modulus:#x}"
     return f"limbd call {op} --modulus {modulus} {' '.join(f'{value:#x}' for value in row)} {target.name}"
 
 
 def _judge(target: Target, batch: Vectors, report: Report) -> None:
     row = report.row(batch)
-    residues = Residues(batch.modulus, batch.field)
-    if not can_ask(target, residues):
+    residues = batch.residues
+    if not can_ask(target, batch.op, residues):
         row.skipped += batch.n
         return
     residues = asked_as(target, residues)
@@ -140,6 +148,21 @@ def _judge(target: Target, batch: Vectors, report: Report) -> None:
     row.failed += wrong
     if bad is not None:
         report.failures.append(_describe(target, batch, residues, results, bad, wrong))
+
+
+def _judge_recipe(target: Target, recipe: Recipe, report: Report) -> None:
+    """All results of a recipe pass or fail together."""
+    row, told = report.named(recipe.op, "recipes"), f"FAILED {recipe.op} recipe {recipe.name}"
+    try:
+        bad = recipe.first_difference(target.answer(recipe.op, asked_as(target, recipe.residues), recipe.operands()))
+    except (LimbdError, AssertionError) as error:
+        row.failed += recipe.n
+        report.failures.append(f"{told}: {error}")
+        return
+    row.passed += recipe.n if bad is None else 0
+    row.failed += 0 if bad is None else recipe.n
+    if bad is not None:
+        report.failures.append(f"{told}: first wrong at index {bad}\n  limbd kat --op {recipe.op} {target.name}")
 
 
 def _describe(target: Target, batch: Vectors, residues: Residues, results: Limbs, bad: int, wrong: int) -> str:

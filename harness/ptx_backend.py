@@ -74,9 +74,10 @@ class PtxBackend:
         held = {buffer.name: bytearray(POISON * buffer.nbytes) for buffer in plan.buffers}
         addresses = {name: memory.place(data) for name, data in held.items()}
         for copy in piece.copies_in:
-            held[copy.buffer][: copy.nbytes] = arrays[copy.array][copy.offset : copy.offset + copy.nbytes]
+            data = arrays[copy.array][copy.offset : copy.offset + copy.nbytes]
+            held[copy.buffer][copy.at : copy.at + copy.nbytes] = data
         for launch in piece.launches:
-            packed = launch.kernel.struct.pack(launch.values, addresses)
+            packed = launch.pack(addresses)
             self.kernel(launch.kernel).launch(memory, packed, launch.grid, launch.block)
         out = np.frombuffer(result, np.uint8)
         for copy in piece.copies_out:

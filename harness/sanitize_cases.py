@@ -9,9 +9,11 @@ import random
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
+from limbd.harness import transforms
 from limbd.harness.inputs import PLAIN_BITS, Residues, operands
 from limbd.harness.kat import first_difference
 from limbd.harness.targets import BackendTarget, payload_of
@@ -52,15 +54,36 @@ BATCH_RESIDUES = (
 )
 
 
+# Twiddles of two halves, and of one; 2^17 is digits of 9 and 8 bits.
+TRANSFORM_FIELDS = tuple(field for field in FIELDS if field.name in ("bn254_fr", "bls12_381_fr"))
+ODD_SPLIT_LOG_N = 17
+
+
 def failures(backend: CudaBackend) -> list[str]:
     """Every case whose answer is not the reference's. Small batches of mod-inv-batch run mod-inv's kernel: its own
     kernel is launched here by each row of its tuning, several elements a thread."""
-    return [*_by_op(backend), *_by_batch_row(backend)]
+    return [*_by_op(backend), *_by_batch_row(backend), *_by_transform(backend)]
+
+
+def _by_transform(backend: CudaBackend) -> Iterator[str]:
+    """Every size up to 2^12 in every order, and a split into digits of unequal bits; a field of each kind of residue."""
+    target, oracle = BackendTarget(backend), BackendTarget(ReferenceBackend())
+    for op in (op for op in OPS if op.name in transforms.VARIANTS):
+        for field, k in product(TRANSFORM_FIELDS, (*range(13), ODD_SPLIT_LOG_N)):
+            rng = random.Random(f"{op.name} {field.name} {k}")
+            for variant in (0, transforms.VARIANTS[op.name], rng.getrandbits(32) & transforms.VARIANTS[op.name]):
+                n = (3 if k < 8 else 1) << k
+                residues = Residues(field.modulus, None, k | variant)
+                arrays = {name: from_ints(transforms.elements(rng, field.modulus, n)) for name in op.operands}
+                got = target.answer(op.name, residues, arrays)
+                bad = first_difference(got, oracle.answer(op.name, residues, arrays))
+                if bad is not None:
+                    yield f"{op.name} {field.name} n={n} param={residues.param:#x} at index {bad}"
 
 
 def _by_op(backend: CudaBackend) -> Iterator[str]:
     target, oracle = BackendTarget(backend), BackendTarget(ReferenceBackend())
-    for op in OPS:
+    for op in (op for op in OPS if op.elementwise):
         for modulus in MODULI:
             for n in SIZES if modulus == SECP256K1 else SIZES[-3:]:
                 residues, arrays = Residues(modulus), _operands(op.name, op.operands, modulus, n)

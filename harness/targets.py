@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,6 +11,8 @@ import numpy as np
 from limbd.harness.inputs import PLAIN_BITS, Residues
 from limbd.ops import by_name
 from limbd.ops.base import LIMB_BYTES, Call, Limbs, Op, Traits
+from limbd.ops.params.fields import by_modulus
+from limbd.ops.params.layout import pack
 from limbd.worker.device.base import Backend
 
 # Results that a backend left alone, or wrote past their end, must not look right by chance.
@@ -19,10 +22,12 @@ GUARD_BYTES = 4096
 
 class Target(Protocol):
     """Answers one batch. name: as in `--backend` or `--connect`, for reproducers. fields: it can be asked by a field's
-    parameters; if not, the modulus has to stand in the payload. traits: what plans are made for, where that is known."""
+    parameters; if not, the modulus has to stand in the payload. toys: it serves toy fields where an op takes registered
+    fields alone. traits: what plans are made for, where that is known."""
 
     name: str
     fields: bool
+    toys: bool
 
     @property
     def traits(self) -> Traits | None: ...
@@ -36,6 +41,7 @@ class BackendTarget:
     """A Backend object: decode, plan and run, as the worker's child does it."""
 
     fields = True
+    toys = True
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -47,7 +53,7 @@ class BackendTarget:
 
     def answer(self, op: str, residues: Residues, operands: Mapping[str, Limbs]) -> Limbs:
         n = len(next(iter(operands.values())))
-        return self.answer_payload(by_name(op), Call(n, field=residues.field), payload_of(residues, operands))
+        return self.answer_payload(by_name(op), Call(n, residues.param, residues.field), payload_of(residues, operands))
 
     def answer_payload(self, op: Op, call: Call, payload: Limbs) -> Limbs:
         """The same from the payload's bytes. Raises GuardError where the backend wrote past the end of the results."""
@@ -65,6 +71,7 @@ class ClientTarget:
     """A worker behind a synchronous client (limbd.Client), over frames of version 1."""
 
     fields = False
+    toys = False
     traits = None
 
     def __init__(self, client: Any, name: str) -> None:
@@ -72,7 +79,8 @@ class ClientTarget:
         self.name = name
 
     def answer(self, op: str, residues: Residues, operands: Mapping[str, Limbs]) -> Limbs:
-        answer: Limbs = self.client.call(op, list(operands.values()), residues.modulus)
+        more = {"param": residues.param, "domain": residues.domain} if residues.param else {}
+        answer: Limbs = self.client.call(op, list(operands.values()), residues.modulus, **more)
         return answer
 
 
@@ -81,18 +89,19 @@ class GuardError(AssertionError):
 
 
 def payload_of(residues: Residues, operands: Mapping[str, Limbs]) -> Limbs:
-    """A request's payload as one array of words: the modulus unless a field names it, then the operands."""
-    width = residues.bits // 8
-    modulus = b"" if residues.field else residues.modulus.to_bytes(width, "little")
-    head = np.frombuffer(modulus, dtype="<u4")
+    """A request's payload as one array of words: the modulus unless a field names it, the domain, then the operands."""
+    first = () if residues.field else (residues.modulus,)
+    head = np.frombuffer(pack((*first, *residues.domain), residues.bits // 8), dtype="<u4")
     return np.concatenate([head, *(array.reshape(-1) for array in operands.values())])
 
 
-def can_ask(target: Target, residues: Residues) -> bool:
+def can_ask(target: Target, op: str, residues: Residues) -> bool:
     """Whether the target can be asked at all."""
-    return target.fields or residues.modulus.bit_length() <= PLAIN_BITS
+    field = by_modulus(residues.modulus)
+    served = target.toys or field is None or not field.toy or by_name(op).elementwise
+    return served and (target.fields or residues.modulus.bit_length() <= PLAIN_BITS)
 
 
 def asked_as(target: Target, residues: Residues) -> Residues:
     """The same residues as the target can be asked for them."""
-    return residues if target.fields else Residues(residues.modulus)
+    return residues if target.fields else replace(residues, field=None)

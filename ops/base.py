@@ -8,8 +8,9 @@ without knowing the algorithm.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import cached_property
 from typing import Literal
 
@@ -35,12 +36,14 @@ class Call:
     """What a frame's header says, whatever its version.
 
     n: elements. param: the header's param word. field: the registered field that the header names (version 2), or
-    None when the modulus stands in the payload.
+    None when the modulus stands in the payload. toys: whether toy fields are served, where an op takes registered fields
+    alone.
     """
 
     n: int
     param: int = 0
     field: Field | None = None
+    toys: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +51,8 @@ class Request:
     """One decoded frame: named views into the payload, nothing copied.
 
     arrays: uint32 arrays of shape (n, element_bytes / 4), little-endian limbs, plain integers (not reduced).
-    modulus: the plain modulus. result: name, rows and row bytes of the answer are the op's `result_bytes`.
+    modulus: the plain modulus. result: name, rows and row bytes of the answer are the op's `result_bytes`. constants: plain
+    integers of the payload or of the domain, by name.
     """
 
     op: Op
@@ -58,18 +62,21 @@ class Request:
     element_bytes: int
     arrays: Mapping[str, Limbs]
     field: Field | None = None
+    constants: Mapping[str, int] = dataclass_field(default_factory=dict)
 
 
 # --- kernels --------------------------------------------------------------------------------------------------------
 
-Kind = Literal["in", "out", "scratch", "u32", "u64", "limbs"]
+Kind = Literal["in", "out", "scratch", "table", "u32", "u64", "limbs"]
+
+POINTERS = ("in", "out", "scratch", "table")
 
 
 @dataclass(frozen=True)
 class Member:
     """One member of a kernel's parameter struct.
 
-    kind: "in" -> const uint32_t*, "out" and "scratch" -> uint32_t*, "u32", "u64", "limbs" -> uint32_t[count].
+    kind: "in" and "table" -> const uint32_t*, "out" and "scratch" -> uint32_t*, "u32", "u64", "limbs" -> uint32_t[count].
     """
 
     name: str
@@ -88,6 +95,7 @@ class Struct:
         """C++ declaration with a static_assert on its size."""
         declare = {
             "in": "const uint32_t* {0};",
+            "table": "const uint32_t* {0};",
             "out": "uint32_t* {0};",
             "scratch": "uint32_t* {0};",
             "u32": "uint32_t {0};",
@@ -103,11 +111,11 @@ class Struct:
         return -(-self._layout[-1] // self._alignment) * self._alignment
 
     def pack(self, values: Mapping[str, int], addresses: Mapping[str, int]) -> bytes:
-        """The struct's bytes. values: the integers by member name ("limbs" too: one Python int); addresses: the
-        pointers by BUFFER name, where values names the buffer of a pointer member implicitly by the member's name."""
+        """The struct's bytes. values: the integers by member name ("limbs" too: one Python int); addresses: those of the
+        pointer members by name."""
         out = bytearray(self.size)
         for member, at in zip(self.members, self._layout, strict=False):
-            if member.kind in ("in", "out", "scratch"):
+            if member.kind in POINTERS:
                 out[at : at + 8] = addresses[member.name].to_bytes(8, "little")
             elif member.kind == "u64":
                 out[at : at + 8] = values[member.name].to_bytes(8, "little")
@@ -174,43 +182,99 @@ class Kernel:
 # --- plans ----------------------------------------------------------------------------------------------------------
 
 
+Role = Literal["in", "out", "scratch", "first bad"]
+
+FIRST_BAD: Role = "first bad"
+FIRST_BAD_BYTES = 8
+NONE_BAD = (1 << 64) - 1
+
+
 @dataclass(frozen=True)
 class Buffer:
-    """Device memory of one lane. nbytes is what its largest piece needs."""
+    """Device memory. nbytes is what its largest piece needs.
+
+    role: in, out and scratch are of each lane. "first bad": 8 bytes for all lanes, which begin as ones and which kernels
+    lower to the index of an element that may not be: the batch then fails with BAD_ELEMENT and the lowest such index.
+    """
 
     name: str
-    role: Literal["in", "out", "scratch"]
+    role: Role
     nbytes: int
 
 
 @dataclass(frozen=True)
-class Transfer:
-    """A copy between a host array and a device buffer (from the buffer's start).
+class Part:
+    """A buffer from a byte on."""
 
-    array: a name of Request.arrays, or "result". offset, nbytes: bytes within that array.
+    buffer: str
+    offset: int
+
+
+Place = str | Part
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A copy between a host array and a device buffer.
+
+    array: a name of Request.arrays, or "result". offset, nbytes: bytes within that array. at: the byte of the buffer where it
+    begins; several copies in may fill one buffer, a copy out begins at 0.
     """
 
     buffer: str
     array: str
     offset: int
     nbytes: int
+    at: int = 0
+
+    def within(self, array_bytes: int, buffer_bytes: int) -> bool:
+        """Whether it stays inside an array and a buffer of so many bytes."""
+        inside = min(self.offset, self.at, self.nbytes) >= 0
+        return inside and self.offset + self.nbytes <= array_bytes and self.at + self.nbytes <= buffer_bytes
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel launch. values: the struct's integers; its pointer members are the plan's buffers of the same name."""
+    """One kernel launch. values: the struct's integers. Its pointer members are the plan's buffers and tables of the same
+    name, or what `pointers` says: member -> buffer or table or part of a buffer, None for no memory at all."""
 
     kernel: Kernel
     grid: int
     block: int
     values: Mapping[str, int]
     shared: int = 0
+    pointers: Mapping[str, Place | None] = dataclass_field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 0 < self.block <= self.kernel.max_block:
             raise ValueError(f"{self.kernel.name}: block {self.block} is above its limit {self.kernel.max_block}")
         if not 0 < self.grid < 2**31:
             raise ValueError(f"{self.kernel.name}: grid {self.grid} is not in 1..2^31-1")
+
+    def pack(self, addresses: Mapping[str, int]) -> bytes:
+        """The kernel's parameter struct. addresses: of the plan's buffers and tables, by their names."""
+        struct = self.kernel.struct
+        places = {m.name: self.pointers.get(m.name, m.name) for m in struct.members if m.kind in POINTERS}
+        return struct.pack(self.values, {member: _address(place, addresses) for member, place in places.items()})
+
+
+def _address(place: Place | None, addresses: Mapping[str, int]) -> int:
+    if isinstance(place, Part):
+        return addresses[place.buffer] + place.offset
+    return 0 if place is None else addresses[place]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Device memory that outlives the batch: made by `build` at its first use, then kept under its key while there is room.
+
+    name: in this plan. key: equal keys have equal contents. build: one launch, whose pointer member `table` it is.
+    """
+
+    name: str
+    key: str
+    nbytes: int
+    build: Launch
 
 
 @dataclass(frozen=True)
@@ -225,15 +289,29 @@ class Piece:
 @dataclass(frozen=True)
 class LaunchPlan:
     """What a backend carries out. Each lane is one stream with its own set of the buffers; piece i runs on lane
-    i mod lanes, so that the copies of one piece overlap the kernels of another. No pieces: nothing to do (n = 0)."""
+    i mod lanes, so that the copies of one piece overlap the kernels of another. No pieces: nothing to do (n = 0).
+    tables: what the launches read beside the buffers."""
 
     buffers: tuple[Buffer, ...]
     lanes: int
     pieces: tuple[Piece, ...]
+    tables: tuple[Table, ...] = ()
 
     def device_bytes(self) -> int:
-        """Device memory that all lanes need together."""
-        return self.lanes * sum(b.nbytes for b in self.buffers)
+        """Device memory that all lanes need together, without the tables."""
+        return self.lanes * sum(b.nbytes for b in self.buffers if b.role != FIRST_BAD) + FIRST_BAD_BYTES * bool(
+            self.first_bad
+        )
+
+    @property
+    def first_bad(self) -> str | None:
+        """The name of the buffer with this role, if there is one."""
+        return next((b.name for b in self.buffers if b.role == FIRST_BAD), None)
+
+    def launches(self) -> Iterator[Launch]:
+        """Every launch, those that build tables too."""
+        yield from (table.build for table in self.tables)
+        yield from (launch for piece in self.pieces for launch in piece.launches)
 
 
 @dataclass(frozen=True)
@@ -260,11 +338,16 @@ class Op(ABC):
     id: int
     name: str
     summary: str
-    operands: tuple[str, ...] = field(default=())
+    operands: tuple[str, ...] = dataclass_field(default=())
 
     @property
     def stem(self) -> str:
         return self.name.replace("-", "_")
+
+    @property
+    def elementwise(self) -> bool:
+        """Whether a result depends on the elements of its own place alone, so that a batch can be cut anywhere."""
+        return False
 
     @abstractmethod
     def check(self, call: Call) -> None:
@@ -293,6 +376,10 @@ class Op(ABC):
     def proof_elements(self, plan: LaunchPlan) -> int:
         """Elements that a self-test needs in order to go through every part of this plan's kernels."""
         return PROOF_ELEMENTS
+
+    def proof_request(self, request: Request, plan: LaunchPlan) -> Request | None:
+        """What a self-test asks instead of proof_elements edge elements; None where those are what the op takes."""
+        return None
 
     def proof_plan(self, small: Request, plan: LaunchPlan, traits: Traits) -> LaunchPlan:
         """A plan for a request of so many elements that runs the kernels of `plan`, a larger request's. An op whose

@@ -24,6 +24,10 @@ WORD = np.dtype("<u4")
 class ModularOp(Op):
     """An op on plain integers modulo any m with 1 <= m < 2^256, or modulo a registered field's modulus."""
 
+    @property
+    def elementwise(self) -> bool:
+        return True
+
     def check(self, call: Call) -> None:
         if call.param != 0:
             raise RequestError(Status.BAD_PARAM, f"{self.name} takes no param, got {call.param:#x}")

@@ -148,3 +148,45 @@ def batch_tuning(kind: str, arch: str, limbs: int) -> BatchTuning:
     own = CPU if kind == "cpu" else arch
     keys = ((limbs, own), (ANY, own), (limbs, ANY))
     return next((BATCH_TABLE[key] for key in keys if key in BATCH_TABLE), BATCH_TABLE[(ANY, ANY)])
+
+
+# --- transforms -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TransformRow:
+    """How ntt and quotient run for up to 2^up_to elements in all (None: any number).
+
+    log_radix: bits of a step that a thread carries out in registers, 1 to 3. tile: bits of the largest digit of a pass,
+    which is what a block holds. wide: blocks hold 2^tile elements even where a digit is shorter; else as few as the digit
+    has, so that a small transform reaches more multiprocessors. threads, resident: the launch bounds. source: as in Tuning.
+    """
+
+    up_to: int | None
+    log_radix: int
+    tile: int
+    wide: bool
+    threads: int
+    resident: int
+    source: str
+
+
+TRANSFORM_TABLE: dict[str, tuple[TransformRow, ...]] = {
+    ANY: (
+        TransformRow(15, 1, 8, False, 128, 4, "unmeasured: one butterfly a thread, because latency is the floor"),
+        TransformRow(None, 2, 9, True, 128, 5, "unmeasured: radix 4, which leaves registers for the next twiddle"),
+    ),
+    # A block's fibers cost by their number.
+    CPU: (TransformRow(None, 3, 10, True, 128, 1, "unmeasured: fewest fibers an element"),),
+}
+
+
+def transform_rows(kind: str, arch: str) -> tuple[TransformRow, ...]:
+    """kind, arch: of Traits."""
+    return TRANSFORM_TABLE[CPU] if kind == "cpu" else TRANSFORM_TABLE.get(arch, TRANSFORM_TABLE[ANY])
+
+
+def transform_row(kind: str, arch: str, log_total: int) -> TransformRow:
+    """log_total: of the elements of all transforms together, rounded up."""
+    rows = transform_rows(kind, arch)
+    return next(row for row in rows if row.up_to is None or log_total <= row.up_to)

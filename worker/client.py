@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import operator
 import select
 import socket
 import threading
@@ -21,6 +20,7 @@ from typing import Any, Self
 
 from limbd.ops.status import ServiceError, Status
 from limbd.worker import wire
+from limbd.worker.calls import Calls
 from limbd.worker.exchange import Exchange, Modulus, Values, error_of, exchange, exchange_of_frame, read_header
 from limbd.worker.inverse_op import InverseOp
 from limbd.worker.link import Address, LocalWorker, Report
@@ -44,45 +44,6 @@ def pipe_arguments(
     arguments = ["--backend", backend, "--device", ",".join(map(str, devices))]
     arguments += ["--device-memory", str(device_memory)] if device_memory is not None else []
     return arguments + (["--cache-dir", str(cache)] if cache is not None else [])
-
-
-class _Calls:
-    """The ops as methods, for both clients: each passes on to `call`, whose answer it returns.
-
-    `call` asks for exactly the op that it is given; mod_inv alone chooses.
-    """
-
-    def call(self, op: str, operands: Sequence[Values], modulus: Modulus) -> Any:
-        raise NotImplementedError
-
-    def mod_mul(self, a: Values, b: Values, modulus: Modulus) -> Any:
-        """a * b mod m, element by element. Operands: ints, a sequence of ints, or uint32 (n, 8); the answer likewise."""
-        return self.call("mod-mul", [a, b], modulus)
-
-    def mod_add(self, a: Values, b: Values, modulus: Modulus) -> Any:
-        """a + b mod m."""
-        return self.call("mod-add", [a, b], modulus)
-
-    def mod_sub(self, a: Values, b: Values, modulus: Modulus) -> Any:
-        """a - b mod m, in [0, m)."""
-        return self.call("mod-sub", [a, b], modulus)
-
-    def mod_exp(self, a: Values, e: Values, modulus: Modulus) -> Any:
-        """a^e mod m; the exponent is a plain 256-bit integer and 0^0 = 1 mod m."""
-        return self.call("mod-exp", [a, e], modulus)
-
-    def mod_inv(self, x: Values, modulus: Modulus) -> Any:
-        """x^-1 mod m, and 0 where there is no inverse. More than ops.tuning.NEVER_BATCHED elements are asked for as
-        mod-inv-batch, where the worker knows it: the same answers, sooner, unless elements without an inverse other than
-        0 are many. `call("mod-inv", [x], modulus)` asks for mod-inv whatever n."""
-        return self._invert(operator.length_hint(x, 1), x, modulus)
-
-    def _invert(self, n: int, x: Values, modulus: Modulus) -> Any:
-        raise NotImplementedError
-
-    def mod_inv_batch(self, x: Values, modulus: Modulus) -> Any:
-        """The same as mod_inv, for many x at once: one inversion serves a whole block of them."""
-        return self.call("mod-inv-batch", [x], modulus)
 
 
 class Pending:
@@ -115,7 +76,7 @@ class Pending:
         return self._client._report(self._asked)
 
 
-class Client(_Calls):
+class Client(Calls):
     """A synchronous client; a context manager. Calls from several threads are carried out one after the other.
 
     address: "tcp://HOST:PORT", "HOST:PORT", "unix:PATH", or None for a worker process of its own, to which backend,
@@ -149,19 +110,23 @@ class Client(_Calls):
             self._channel = _Channel(target.connect(timeout))
         self._name = address or "the local worker"
 
-    def call(self, op: str, operands: Sequence[Values], modulus: Modulus) -> Any:
-        """One request and its answer. op: the wire's name, such as "mod-mul"."""
-        return self.submit(op, operands, modulus).result()
+    def call(
+        self, op: str, operands: Sequence[Values], modulus: Modulus, *, param: int = 0, domain: Sequence[int] = ()
+    ) -> Any:
+        """One request and its answer. op: the wire's name, such as "mod-mul". param, domain: as the wire has them."""
+        return self.submit(op, operands, modulus, param=param, domain=domain).result()
 
     def inverse_op(self, n: int) -> str:
         """The op that mod_inv asks for n elements, for `submit`. A worker at an address is asked once whether it knows
         mod-inv-batch, on a connection of its own."""
         return self._inverse.name(n)
 
-    def submit(self, op: str, operands: Sequence[Values], modulus: Modulus) -> Pending:
+    def submit(
+        self, op: str, operands: Sequence[Values], modulus: Modulus, *, param: int = 0, domain: Sequence[int] = ()
+    ) -> Pending:
         """Sends a request and returns at once when its last byte has left; answers that come meanwhile are taken in.
         An array may be changed again as soon as this returns."""
-        return self._submit(exchange(op, operands, modulus))
+        return self._submit(exchange(op, operands, modulus, param=param, domain=domain))
 
     def replay(self, frame: bytes) -> Any:
         """Sends a kept frame as it is; the answer is an array. ValueError where it is no frame of version 1."""
@@ -231,7 +196,8 @@ def _explain(asked: Exchange, local: LocalWorker) -> None:
     mark = f"{error.status.name}: "
     words = [line.partition(mark)[2] for line in local.journal.remarks() if line.startswith(f"limbd: seq={asked.seq} ")]
     message = next(filter(None, words), error.message)
-    asked.error = error_of(error.status, message, report.index if report is not None else None)
+    index = report.index if report is not None else None
+    asked.error = error_of(error.status, message.replace(f" (index {index})", ""), index)
     asked.explained = True
 
 
@@ -341,7 +307,7 @@ class _Channel:
         self._target = memoryview(self._header)
 
 
-class AsyncClient(_Calls):
+class AsyncClient(Calls):
     """The same for asyncio: `await client.mod_mul(...)`; several calls may be in flight at once, from any task.
 
     async with AsyncClient("tcp://127.0.0.1:9091") as client:
@@ -376,12 +342,14 @@ class AsyncClient(_Calls):
         self._count = 0
         self._lost: str | None = None
 
-    async def call(self, op: str, operands: Sequence[Values], modulus: Modulus) -> Any:
-        """One request and its answer. op: the wire's name, such as "mod-mul"."""
+    async def call(
+        self, op: str, operands: Sequence[Values], modulus: Modulus, *, param: int = 0, domain: Sequence[int] = ()
+    ) -> Any:
+        """One request and its answer. op: the wire's name, such as "mod-mul". param, domain: as the wire has them."""
         await self.open()
         if self._lost is not None:
             raise ServiceError(Status.INTERNAL, self._lost, hint="open a new client")
-        asked = exchange(op, operands, modulus)
+        asked = exchange(op, operands, modulus, param=param, domain=domain)
         self._count += 1
         asked.seq = self._count
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -86,7 +86,7 @@ class Connection:
         self._service = service
         self._number = number
         self._on_closed = on_closed
-        self._decoder = Decoder(by_id, limits.payload, limits.in_flight)
+        self._decoder = Decoder(by_id, limits.payload, limits.in_flight, toys=service.config.toys)
         self._session = Session()
         self._share = Share()
         self._events: deque[Event] = deque()

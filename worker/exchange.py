@@ -19,7 +19,7 @@ from limbd.ops import by_id as op_by_id
 from limbd.ops import by_name as op_by_name
 from limbd.ops.base import Call, Op
 from limbd.ops.params import fields
-from limbd.ops.params.layout import PLAIN_LIMBS, from_ints, to_ints
+from limbd.ops.params.layout import PLAIN_LIMBS, from_ints, pack, to_ints
 from limbd.ops.status import LimbdError, RequestError, ServiceError, Status
 from limbd.worker import wire
 from limbd.worker.link import Report
@@ -75,11 +75,14 @@ class Exchange:
         return values[0] if self.form is Form.NUMBER else values
 
 
-def exchange(op_name: str, operands: Sequence[Values], modulus: Modulus) -> Exchange:
+def exchange(
+    op_name: str, operands: Sequence[Values], modulus: Modulus, *, param: int = 0, domain: Sequence[int] = ()
+) -> Exchange:
     """A question for the worker.
 
     op_name: "mod-mul" or "mod_mul". operands: for each operand of the op a sequence of ints, a uint32 array of shape
-    (n, 8), or one int, which stands for every element. modulus: an int or a field's name.
+    (n, 8), or one int, which stands for every element. modulus: an int or a field's name. param: the header's
+    param word. domain: numbers that stand between the modulus and the operands.
     ValueError or TypeError where a value cannot be written in 256 bits or the lengths differ, RequestError for an
     unknown op; what the wire can carry is judged by the worker alone (modulus 0, for example).
     """
@@ -89,9 +92,9 @@ def exchange(op_name: str, operands: Sequence[Values], modulus: Modulus) -> Exch
     plain = modulus_value(modulus)
     arrays, form = _arrays(op, operands)
     n = len(arrays[0])
-    call = Call(n)
-    header = wire.request_header(op.id, n, call.param)
-    head = memoryview(header + plain.to_bytes(ELEMENT_BYTES, "little"))
+    call = Call(n, param)
+    header = wire.request_header(op.id, n, param)
+    head = memoryview(header + pack((plain, *domain), ELEMENT_BYTES))
     buffers = [head, *(array.data.cast("B") for array in arrays if array.size)]
     result = np.empty((op.result_bytes(call) // ELEMENT_BYTES, PLAIN_LIMBS), dtype="<u4")
     return Exchange(op, n, form, buffers, result)

@@ -131,7 +131,7 @@ Event = Frame | Head | Part | End | Refusal
 class Decoder:
     """One connection's input. find_op: op id -> Op, or
     RequestError(UNKNOWN_OP). payload_limit: bytes of one payload;
-    frame_limit: bytes of payload and result together."""
+    frame_limit: bytes of payload and result together. toys: toy fields are served."""
 
     def __init__(
         self,
@@ -139,7 +139,10 @@ class Decoder:
         payload_limit: int,
         frame_limit: int,
         small_frame: int = SMALL_FRAME,
+        *,
+        toys: bool = False,
     ) -> None:
+        self._toys = toys
         self._find_op = find_op
         self._payload_limit = payload_limit
         self._frame_limit = frame_limit
@@ -230,7 +233,7 @@ class Decoder:
         except RequestError as error:
             self._refuse(events, error, f"{number:#x}", n, final=True)
             return
-        call = Call(n, fields["param"])
+        call = Call(n, fields["param"], toys=self._toys)
         payload = op.payload_bytes(call)
         try:
             op.check(call)

@@ -6,6 +6,7 @@ A file is a map {schema, checked_by, batches}. A batch is a map of one op and on
     name      of the modulus or case              field     name of the registered field (files field_*), else absent
     modulus   little-endian bytes                 operands  map of name -> n elements, little-endian, `width` bytes each
     n, width  elements, bytes an element          expected  n elements
+    param     of the request, where not 0         domain    numbers before the operands, `width` bytes each, where any
 
 SOURCES.md names the origin, the licence and the generator of each file; build.py writes the files.
 """
@@ -21,9 +22,11 @@ from typing import Any
 import msgpack
 import numpy as np
 
+from limbd.harness.inputs import Residues
 from limbd.ops.base import LIMB_BYTES, Call, Limbs
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
+from limbd.ops.params.layout import pack, unpack
 
 SCHEMA = 1
 
@@ -38,7 +41,7 @@ class Vectors:
     """Known answers of one op modulo one modulus, in the wire's layout.
 
     operands, expected: uint32 arrays of shape (n, width / 4), read-only. field: None where the modulus stands in the
-    payload.
+    payload. param, domain: see limbd.harness.inputs.Residues.
     """
 
     op: str
@@ -49,6 +52,8 @@ class Vectors:
     operands: Mapping[str, Limbs]
     expected: Limbs
     field: Field | None = None
+    param: int = 0
+    domain: tuple[int, ...] = ()
 
     @property
     def n(self) -> int:
@@ -57,12 +62,17 @@ class Vectors:
     @cached_property
     def call(self) -> Call:
         """The call that asks for these answers."""
-        return Call(self.n, field=self.field)
+        return Call(self.n, self.param, self.field)
+
+    @cached_property
+    def residues(self) -> Residues:
+        """What the answers are asked with."""
+        return Residues(self.modulus, self.field, self.param, self.domain)
 
     def payload(self) -> bytes:
-        """The request's payload: the modulus unless a field names it, then the operands."""
-        modulus = b"" if self.field else self.modulus.to_bytes(self.width, "little")
-        return modulus + b"".join(array.tobytes() for array in self.operands.values())
+        """The request's payload: the modulus unless a field names it, the domain, then the operands."""
+        head = (*(() if self.field else (self.modulus,)), *self.domain)
+        return pack(head, self.width) + b"".join(array.tobytes() for array in self.operands.values())
 
 
 def files_of(op: str) -> list[Path]:
@@ -100,7 +110,10 @@ def _vectors(path: Path, batch: Mapping[str, Any]) -> Vectors:
     operands = {name: _elements(data, n, width) for name, data in batch["operands"].items()}
     expected = _elements(batch["expected"], n, width)
     field = _field(path, batch["field"], modulus) if "field" in batch else None
-    return Vectors(batch["op"], batch["source"], batch["name"], modulus, width, operands, expected, field)
+    param, domain = batch.get("param", 0), tuple(map(int, unpack(batch.get("domain", b""), width)))
+    return Vectors(
+        batch["op"], batch["source"], batch["name"], modulus, width, operands, expected, field, param, domain
+    )
 
 
 def _elements(data: bytes, n: int, width: int) -> Limbs:
@@ -117,11 +130,13 @@ def _field(path: Path, name: str, modulus: int) -> Field:
 
 def _plain(batch: Vectors) -> dict[str, Any]:
     named = {"field": batch.field.name} if batch.field else {}
+    asked = {"param": batch.param, "domain": pack(batch.domain, batch.width)} if batch.param else {}
     return {
         "op": batch.op,
         "source": batch.source,
         "name": batch.name,
         **named,
+        **asked,
         "modulus": batch.modulus.to_bytes(batch.width, "little"),
         "n": batch.n,
         "width": batch.width,

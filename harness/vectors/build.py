@@ -14,6 +14,9 @@ from limbd.harness.vectors.collected import collected_batches
 from limbd.harness.vectors.demo import write_demo
 from limbd.harness.vectors.made import field_batches, plain_batches
 from limbd.harness.vectors.peers import OPERANDS
+from limbd.harness.vectors.quotients import quotient_batches
+from limbd.harness.vectors.recipes import write_recipes
+from limbd.harness.vectors.transforms import transform_batches
 from limbd.ops.params.fields import FIELDS
 
 
@@ -25,14 +28,17 @@ def main() -> None:
     for path, batches in files(arguments.source).items():
         write_file(arguments.to / path, batches)
         print(f"{path}: {len(batches)} batches, {sum(batch.n for batch in batches)} answers")
+    write_recipes(arguments.source, arguments.to)
     write_demo(arguments.to)
 
 
 def files(source: Path) -> dict[str, list[Vectors]]:
-    """File name -> its batches, for everything but the demo."""
-    named = {}
+    """File name -> its batches, for everything but the recipes and the demo."""
+    named: dict[str, list[Vectors]] = {}
     for op in OPERANDS:
         named[f"{op.replace('-', '_')}.msgpack"] = [*collected_batches(source, op), *plain_batches(op)]
+    named["ntt.msgpack"] = transform_batches(source)
+    named["quotient.msgpack"] = list(quotient_batches())
     for field in FIELDS:
         if not field.toy:
             named[f"field_{field.name}.msgpack"] = field_batches(field)

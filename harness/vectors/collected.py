@@ -28,14 +28,14 @@ MODULUS_OF_LONG_BATCHES = 2**256 - 2**32 - 977
 def collected_batches(folder: Path, op: str) -> Iterator[Vectors]:
     """The collected batches of this op; none for an op that has no file."""
     if op in GENERATED:
-        yield from _generated(op, _read(folder / GENERATED[op]))
+        yield from _generated(op, read_json(folder / GENERATED[op]))
     if op in BATCHES:
-        yield from _whole_batches(op, _read(folder / BATCHES[op]))
+        yield from _whole_batches(op, read_json(folder / BATCHES[op]))
     if op in BORINGSSL:
-        yield from _boringssl(op, _read(folder / BORINGSSL[op]))
+        yield from _boringssl(op, read_json(folder / BORINGSSL[op]))
 
 
-def _read(path: Path) -> Any:
+def read_json(path: Path) -> Any:
     with gzip.open(path, "rt", encoding="ascii") as file:
         return json.load(file)
 

@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import gmpy2
 
+from limbd.harness.inputs import Residues
+from limbd.harness.vectors import quotient_peers, transform_peers
+from limbd.ops import by_name
 from limbd.ops.params.layout import Limbs, from_ints
 
 # op -> f(m, x, y) for ops of two operands, f(m, x) for those of one; the result is canonical, and 0 where there is no
@@ -55,8 +58,27 @@ OPERANDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+# Of ops on whole transforms: f(residues, an argument for each operand) -> all results.
+Whole = Callable[..., list[int]]
+WHOLE_GMP: Mapping[str, Whole] = {
+    "ntt": transform_peers.by_definition,
+    "quotient": quotient_peers.by_definition,
+}
+WHOLE_PYTHON: Mapping[str, Whole] = {
+    "ntt": transform_peers.by_steps,
+    "quotient": quotient_peers.by_product,
+}
+
+
 class Disagreement(Exception):
     """Two definitions, or a definition and a collected answer, differ."""
+
+
+def by_python(op: str, residues: Residues, operands: Sequence[Sequence[int]]) -> list[int]:
+    """CPython's results, one for each row of operands (one sequence an operand)."""
+    if op in WHOLE_PYTHON:
+        return WHOLE_PYTHON[op](residues, *operands)
+    return [PYTHON[op](residues.modulus, *row) for row in zip(*operands, strict=True)]
 
 
 def agreed(op: str, modulus: int, operands: Sequence[Sequence[int]], given: Sequence[int] | None = None) -> list[int]:
@@ -75,6 +97,16 @@ def agreed(op: str, modulus: int, operands: Sequence[Sequence[int]], given: Sequ
     return results
 
 
+def agreed_whole(
+    op: str, residues: Residues, operands: Sequence[Sequence[int]], given: Sequence[int] | None = None
+) -> list[int]:
+    """The same for an op on whole transforms."""
+    gmp, python = WHOLE_GMP[op](residues, *operands), WHOLE_PYTHON[op](residues, *operands)
+    if gmp != python or (given is not None and list(given) != gmp):
+        raise Disagreement(f"{op} mod {residues.modulus:#x} param {residues.param:#x}: GMP, CPython and given differ")
+    return gmp
+
+
 def as_arrays(op: str, operands: Sequence[Sequence[int]], limbs: int) -> dict[str, Limbs]:
     """The operands under the names that the op's payload has them in."""
-    return {name: from_ints(values, limbs) for name, values in zip(OPERANDS[op], operands, strict=True)}
+    return {name: from_ints(values, limbs) for name, values in zip(by_name(op).operands, operands, strict=True)}

@@ -115,6 +115,11 @@ def by_name(name: str) -> Field | None:
     return _by_name.get(ALIASES.get(key, key))
 
 
+def by_modulus(modulus: int) -> Field | None:
+    """The field with this modulus, or None."""
+    return next((field for field in registered() if field.modulus == modulus), None)
+
+
 def register(field: Field) -> Field:
     """Adds a field that is defined outside this file, and returns it.
 

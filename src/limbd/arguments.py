@@ -134,6 +134,7 @@ def add_question(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--modulus",
         "-m",
+        "--field",
         type=modulus,
         metavar="M",
         help="a field's name (secp256k1, bn254_fr), decimal or hexadecimal",
@@ -141,6 +142,70 @@ def add_question(parser: argparse.ArgumentParser) -> None:
     for name in dict.fromkeys(name for op in OPS for name in op.operands):
         takers = ", ".join(op.name for op in OPS if name in op.operands)
         parser.add_argument(f"--{name}", metavar="OPERAND", help=f"operand {name} of {takers}")
+    add_transform(parser)
+
+
+# What an op on whole transforms takes.
+TRANSFORM_OPTIONS = {
+    "ntt": ("inverse", "coset", "order", "omega", "batch"),
+    "quotient": ("coefficients", "coset", "omega", "batch"),
+}
+
+
+def add_transform(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("transforms")
+    group.add_argument("--inverse", action="store_true", help="from values back to coefficients")
+    group.add_argument(
+        "--coset", type=shift, metavar="S", help="on the coset of shift S; `generator`: of the field's registered one"
+    )
+    group.add_argument(
+        "--order", metavar="XY", help="in and out, n natural or r bit-reversed: nn (default), nr, rn, rr"
+    )
+    group.add_argument(
+        "--coefficients", action="store_true", help="of quotient: those of (A B - C) / Z instead of values of A B - C"
+    )
+    group.add_argument("--omega", type=number, metavar="W", help="the root of unity (default: the registered one)")
+    group.add_argument(
+        "--batch", type=count, metavar="N", help="transforms of one size, one after the other (default 1)"
+    )
+
+
+def shift(text: str) -> int | bool:
+    return True if text == "generator" else number(text)
+
+
+def number(text: str) -> int:
+    from limbd.harness.textio import InputError, parse_number
+
+    try:
+        return parse_number(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def question_of(options: argparse.Namespace, n: int) -> tuple[int, tuple[int, ...]]:
+    """param and domain of a question with n elements; InputError where the options do not fit the op, or each other."""
+    from limbd.harness.textio import InputError
+    from limbd.ops.params.fields import by_modulus
+    from limbd.worker.transform_question import quotient_question, transform_question
+
+    known = TRANSFORM_OPTIONS.get(options.op.name, ())
+    for name in dict.fromkeys(name for names in TRANSFORM_OPTIONS.values() for name in names):
+        if getattr(options, name) and name not in known:
+            raise InputError(f"{options.op.name} takes no --{name}")
+    if not known:
+        return 0, ()
+    field = by_modulus(options.modulus)
+    if field is None:
+        raise InputError(f"{options.modulus:#x} is not the modulus of a registered field")
+    order, batch = options.order or "nn", 1 if options.batch is None else options.batch
+    try:
+        if options.op.name == "quotient":
+            own = field.generator if options.coset is True else options.coset
+            return quotient_question(n, field.name, options.coefficients, own, options.omega, batch)
+        return transform_question(n, field.name, options.inverse, options.coset, order, options.omega, batch)
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def specs_of(options: argparse.Namespace) -> list[tuple[str, str]]:

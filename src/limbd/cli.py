@@ -37,6 +37,7 @@ examples:
   limbd frame mod-mul --modulus 7 3 5 | limbd pipe | limbd decode
   limbd call mod-inv --modulus secp256k1 2 3 0x10001
   limbd call mod-mul --modulus p256 --a a.npy --b b.npy --out products.npy
+  limbd call ntt --field bn254_fr --coset generator 1 2 3 4
   limbd serve --listen tcp://127.0.0.1:9091 --listen unix:limbd.sock
   limbd kat --connect 127.0.0.1:9091                      known answers against a running worker
 
@@ -113,8 +114,9 @@ def _run_call(options: argparse.Namespace) -> int:
             values = asking.replay(client, options.replay)
     else:
         operands = textio.as_operands(args.specs_of(options))
+        question = args.question_of(options, len(operands[0]))
         with args.client_of(options) as client:
-            values = asking.call(client, options.op, operands, options.modulus, exact=options.exact_op)
+            values = asking.call(client, options.op, operands, options.modulus, question, exact=options.exact_op)
     textio.write_numbers(values, options.out, sys.stdout, decimal=options.decimal)
     return OK
 
@@ -127,7 +129,8 @@ def _configure_frame(parser: argparse.ArgumentParser) -> None:
 def _run_frame(options: argparse.Namespace) -> int:
     from limbd.harness import asking, textio
 
-    frame = asking.frame(options.op, textio.as_operands(args.specs_of(options)), options.modulus)
+    operands = textio.as_operands(args.specs_of(options))
+    frame = asking.frame(options.op, operands, options.modulus, args.question_of(options, len(operands[0])))
     if options.out is None and sys.stdout.isatty():
         raise textio.InputError("a frame is binary: pipe it into `limbd pipe`, or give --out FILE")
     asking.write_frame(frame, options.out)
@@ -174,13 +177,21 @@ def _run_demo(options: argparse.Namespace) -> int:
 
 def _configure_kat(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--op", type=args.op, action="append", metavar="OP", help="this op only; may be repeated")
+    parser.add_argument(
+        "--largest",
+        type=args.count,
+        default=18,
+        metavar="K",
+        help="transforms of up to 2^K elements (default 18, most 26)",
+    )
     args.add_target(parser)
 
 
 def _run_kat(options: argparse.Namespace) -> int:
     from limbd.harness import checking
 
-    return OK if checking.kat(args.config_of(options), options.connect, _names(options.op)) else FAILED
+    config, ops = args.config_of(options), _names(options.op)
+    return OK if checking.kat(config, options.connect, ops, options.largest) else FAILED
 
 
 def _configure_fuzz(parser: argparse.ArgumentParser) -> None:

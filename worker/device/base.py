@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from limbd.ops.base import LaunchPlan, Request, Traits
+from limbd.ops.base import NONE_BAD, LaunchPlan, Request, Traits
+from limbd.ops.status import RequestError, Status
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,12 @@ class Outcome:
     bad_index: int | None = None
     counts: dict[str, int] = field(default_factory=dict)
     span_ms: float = 0.0
+
+
+def refuse_bad(index: int) -> None:
+    """For the word of a plan whose kernels check elements. Raises RequestError(BAD_ELEMENT) unless it is NONE_BAD."""
+    if index != NONE_BAD:
+        raise RequestError(Status.BAD_ELEMENT, "an element is not below the modulus", index=index)
 
 
 Ticket = Any  # what start() hands to finish(); private to each backend

@@ -1,6 +1,6 @@
 """The CPU backend: the same kernel sources, compiled by the host's C++ compiler, on all cores.
 
-A plan's in and out buffers are the host arrays themselves: a Transfer only says which. So the copies out of a piece
+A plan's in and out buffers are the host arrays themselves, unless several arrays fill one buffer: a Transfer only says which. So the copies out of a piece
 must cover what its launches write, which holds for every plan that a device could run too.
 """
 
@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from limbd.kernels.source import MissingSource, Sources
-from limbd.ops.base import Buffer, Launch, LaunchPlan, Piece, Request, Traits, Transfer, Unit
+from limbd.ops.base import NONE_BAD, Buffer, Launch, LaunchPlan, Piece, Request, Table, Traits, Transfer, Unit
 from limbd.ops.status import LimbdError, ServiceError, Status
 from limbd.worker.device import host_compiler
-from limbd.worker.device.base import BackendInfo, Outcome
+from limbd.worker.device.base import BackendInfo, Outcome, refuse_bad
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.host_compiler import HostCompiler, Variant
 from limbd.worker.device.measurement import POISON_BYTE, HostMeasurement, take_samples
@@ -37,6 +37,9 @@ ALIGNMENT = 16
 # Chunks of blocks that each thread takes in one launch: few enough to cost nothing, many enough that the last threads
 # to finish differ by little.
 CHUNKS_PER_THREAD = 8
+
+# Tables may take this part of the memory that plans are told.
+TABLE_SHARE = 4
 
 # With LIMBD_POISON=1 results are filled with POISON_BYTE before each batch.
 POISON_VARIABLE = "LIMBD_POISON"
@@ -95,6 +98,7 @@ class CpuBackend:
         self._memory = memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         self._poison = os.environ.get(POISON_VARIABLE) == "1" if poison is None else poison
         self._libraries: dict[Unit, ctypes.CDLL] = {}
+        self._tables: dict[str, Bytes] = {}  # the conductor's; least recently used first
         self._lock = threading.Lock()
         self._conductor = ThreadPoolExecutor(1, "limbd-cpu-batch")
         # The conductor works on a launch like the others.
@@ -198,7 +202,7 @@ class CpuBackend:
             raise ServiceError(Status.INTERNAL, f"cpu backend: {type(error).__name__}: {error}") from error
 
     def _run_plan(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
-        for launch in (launch for piece in plan.pieces for launch in piece.launches):
+        for launch in plan.launches():
             self.library(launch.kernel.unit)
         arrays = {name: _flat(array) for name, array in request.arrays.items()}
         arrays["result"] = np.frombuffer(result, np.uint8) if len(result) else np.empty(0, np.uint8)
@@ -206,16 +210,42 @@ class CpuBackend:
             arrays["result"][:] = POISON_BYTE
         buffers = {b.name: b for b in plan.buffers}
         lanes = [_Lane(buffers) for _ in range(plan.lanes)]
+        found = np.full(1, NONE_BAD, np.uint64)
+        for lane in lanes:
+            self._bind_shared(plan, lane, found)
         seconds = 0.0
         for i, piece in enumerate(plan.pieces):
             seconds += self._run_piece(piece, lanes[i % plan.lanes], arrays)
+        refuse_bad(int(found[0]))
         return Outcome(kernel_ms=seconds * 1e3, launches=sum(len(p.launches) for p in plan.pieces))
+
+    def _bind_shared(self, plan: LaunchPlan, lane: _Lane, found: npt.NDArray[np.uint64]) -> None:
+        """The tables, and the word that checks lower."""
+        if plan.first_bad is not None:
+            lane.bind(plan.first_bad, found.view(np.uint8))
+        for table in plan.tables:
+            lane.bind(table.name, self._table(table))
+
+    def _table(self, table: Table) -> Bytes:
+        """Kept under its key, or built; the ones that were used least recently leave where they take too much memory."""
+        memory = self._tables.pop(table.key, None)
+        if memory is None:
+            memory = _aligned_empty(table.nbytes)
+            building = _Lane({})
+            building.bind(table.name, memory)
+            self._launch(table.build, building)
+        self._tables[table.key] = memory
+        while (
+            sum(kept.nbytes for kept in self._tables.values()) > self._memory // TABLE_SHARE and len(self._tables) > 1
+        ):
+            del self._tables[next(iter(self._tables))]
+        return memory
 
     def _run_piece(self, piece: Piece, lane: _Lane, arrays: Mapping[str, Bytes]) -> float:
         """Seconds that the launches took."""
-        for copy in piece.copies_in:
-            part = _part(copy, lane, arrays)
-            lane.bind(copy.buffer, part if _aligned(part) else _aligned_copy(part))
+        for name in {copy.buffer: None for copy in piece.copies_in}:
+            copies = [copy for copy in piece.copies_in if copy.buffer == name]
+            lane.bind(name, _input([(copy.at, _part(copy, lane, arrays)) for copy in copies]))
         late = self._bind_outputs(piece, lane, arrays)
         begin = time.perf_counter()
         for launch in piece.launches:
@@ -248,7 +278,7 @@ class CpuBackend:
 
     def _launch(self, launch: Launch, lane: _Lane) -> None:
         kernel = launch.kernel
-        packed = kernel.struct.pack(launch.values, lane.addresses)
+        packed = launch.pack(lane.addresses)
         arguments = _aligned_empty(len(packed))
         arguments[:] = np.frombuffer(packed, np.uint8)
         chunk = max(1, launch.grid // (self._threads * CHUNKS_PER_THREAD))
@@ -283,7 +313,7 @@ def _flat(array: npt.NDArray[np.uint32]) -> Bytes:
 def _part(copy: Transfer, lane: _Lane, arrays: Mapping[str, Bytes]) -> Bytes:
     """The host bytes of a Transfer. Raises ServiceError(INTERNAL) if the plan reaches beyond an array or a buffer."""
     array = arrays[copy.array]
-    if copy.offset < 0 or copy.offset + copy.nbytes > array.nbytes or copy.nbytes > lane.buffers[copy.buffer].nbytes:
+    if not copy.within(array.nbytes, lane.buffers[copy.buffer].nbytes):
         raise ServiceError(Status.INTERNAL, f"plan: {copy} is out of range of its array or buffer")
     return array[copy.offset : copy.offset + copy.nbytes]
 
@@ -305,7 +335,11 @@ def _aligned_empty(nbytes: int) -> Bytes:
     return memory[start : start + nbytes]
 
 
-def _aligned_copy(memory: Bytes) -> Bytes:
-    copy = _aligned_empty(memory.nbytes)
-    copy[:] = memory
-    return copy
+def _input(parts: Sequence[tuple[int, Bytes]]) -> Bytes:
+    """Host arrays with the bytes of the buffer where they begin: the only one as it is, if it can be; else a copy of all."""
+    if len(parts) == 1 and parts[0][0] == 0 and _aligned(parts[0][1]):
+        return parts[0][1]
+    whole = _aligned_empty(max(at + part.nbytes for at, part in parts))
+    for at, part in parts:
+        whole[at : at + part.nbytes] = part
+    return whole

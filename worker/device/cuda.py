@@ -11,20 +11,21 @@ import os
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from limbd.kernels.source import Sources
-from limbd.ops.base import Launch, LaunchPlan, Piece, Request, Traits, Unit
+from limbd.ops.base import FIRST_BAD_BYTES, Launch, LaunchPlan, Piece, Request, Table, Traits, Unit
 from limbd.ops.status import LimbdError, ServiceError, Status
 from limbd.worker.device import driver
-from limbd.worker.device.base import BackendInfo, Outcome
+from limbd.worker.device.base import BackendInfo, Outcome, refuse_bad
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.cuda_calls import OUT_OF_MEMORY, CudaError
 from limbd.worker.device.cuda_context import CudaContext
-from limbd.worker.device.cuda_lane import HostArray, Lane, Marks, create_lanes, host_arrays
+from limbd.worker.device.cuda_lane import HostArray, Lane, Marks, create_lanes, host_arrays, prepare
 from limbd.worker.device.cuda_measure import CudaMeasurement, sample_copies
 from limbd.worker.device.cuda_modules import CudaModules
+from limbd.worker.device.cuda_tables import CudaTables
 from limbd.worker.device.measurement import take_samples
 from limbd.worker.device.nvrtc import Nvrtc, choose_target
 
@@ -46,7 +47,7 @@ class CudaTicket:
     """A batch in flight. lock: held by whoever enqueues or settles it. arrays: the host memory that its copies use.
     marks: of the pieces that are enqueued, oldest first; complete: how many of them are in whole.
     began, brought, returning, ended: before the first copy in and after the last, before the first copy out and after the
-    last."""
+    last. tables: what it reads beside its buffers. word: where the index of the first bad element is copied to."""
 
     nbytes: int = 0
     lanes: list[Lane] = field(default_factory=list)
@@ -57,6 +58,8 @@ class CudaTicket:
     brought: Any = None
     returning: Any = None
     ended: Any = None
+    tables: tuple[Table, ...] = ()
+    word: int = 0
     kernel_ms: float = 0.0
     h2d_ms: float = 0.0
     d2h_ms: float = 0.0
@@ -97,7 +100,8 @@ class CudaBackend:
         self._separate = separate
         self._context = CudaContext(index, self._budget)
         self._modules = CudaModules(self._context, self._nvrtc, target, self.cache, sources or Sources(), verify=verify)
-        self._admission = threading.Lock()  # held while memory is found for a batch
+        self._tables = CudaTables(self._context, self._launch_alone)
+        self._admission = threading.Lock()  # held while memory is found for a batch; guards the tables
         self._state = threading.Lock()  # guards the two below
         self._in_flight: list[CudaTicket] = []
         self._in_use = 0
@@ -169,6 +173,7 @@ class CudaBackend:
             self._context.bind()
             for ticket in self._flying():
                 self._settle(ticket)
+            self._tables.close()
             self._modules.close()
             self._context.close()
 
@@ -182,7 +187,7 @@ class CudaBackend:
             raise ServiceError(Status.INTERNAL, "measure: one piece, and one result for each request")
         self._context.bind()
         self._modules.load(plan)
-        alone = LaunchPlan(plan.buffers, 1, plan.pieces)
+        alone = replace(plan, lanes=1)
         tickets = [CudaTicket(arrays=host_arrays(q, r)) for q, r in zip(requests, results, strict=True)]
         admitted: list[CudaTicket] = []
 
@@ -238,7 +243,7 @@ class CudaBackend:
         """Milliseconds of a one-piece plan's copies alone, in and out at the same time. `result` holds poison then."""
         self._context.bind()
         ticket = CudaTicket(arrays=host_arrays(request, result))
-        self._admit(ticket, LaunchPlan(plan.buffers, 2, plan.pieces), budget=None)
+        self._admit(ticket, replace(plan, lanes=2), budget=None)
         try:
             into, out = ticket.lanes
             return sample_copies(self._context, (into, out), plan.pieces[0], ticket.arrays, repeats=repeats)
@@ -255,13 +260,27 @@ class CudaBackend:
         """
         needed = plan.device_bytes()
         with self._admission:
-            while budget is not None and (flying := self._flying()) and self._in_use + needed > budget:
-                self._settle(flying[0])
+            while (
+                budget is not None
+                and self._in_use + self._tables.nbytes + needed + self._tables.missing(plan.tables) > budget
+            ):
+                if not self._make_room(plan):
+                    break
             ticket.lanes = self._create_lanes(plan)
+            ticket.tables = plan.tables
             with self._state:
                 ticket.nbytes = needed
                 self._in_use += needed
                 self._in_flight.append(ticket)
+
+    def _make_room(self, plan: LaunchPlan) -> bool:
+        """Ends a batch in flight, or gives up a table that the plan does not read. False where there is neither."""
+        if self._tables.drop(plan.tables):
+            return True
+        flying = self._flying()
+        if flying:
+            self._settle(flying[0])
+        return bool(flying)
 
     def _create_lanes(self, plan: LaunchPlan) -> list[Lane]:
         """Lanes for a plan; where the device is full, once more after everything else has ended and the pool is empty.
@@ -273,8 +292,8 @@ class CudaBackend:
         except CudaError as error:
             if error.code != OUT_OF_MEMORY:
                 raise
-        for other in self._flying():
-            self._settle(other)
+        while self._make_room(plan):
+            pass
         self._context.trim()
         try:
             return self._try_lanes(plan)
@@ -285,7 +304,19 @@ class CudaBackend:
             raise ServiceError(Status.OUT_OF_DEVICE_MEMORY, message, hint="lower --device-memory") from error
 
     def _try_lanes(self, plan: LaunchPlan) -> list[Lane]:
-        return create_lanes(self._context, plan, separate=self._separate)
+        lanes = create_lanes(self._context, plan, separate=self._separate)
+        try:
+            tables = self._tables.take(plan.tables, lanes[0].stream)
+        except BaseException:
+            for lane in lanes:
+                lane.wait()
+                lane.release()
+            raise
+        return [lane.with_tables(tables) for lane in lanes]
+
+    def _launch_alone(self, launch: Launch, addresses: dict[str, int], stream: Any) -> None:
+        """A launch that belongs to no lane."""
+        prepare(launch, self._modules.function(launch), addresses).enqueue(self._context, stream)
 
     def _flying(self) -> tuple[CudaTicket, ...]:
         with self._state:
@@ -304,6 +335,11 @@ class CudaBackend:
             if i == len(plan.pieces) - 1:
                 ticket.brought = self._mark(first.into) if first.apart else ticket.marks[-1].copied
             self._compute(ticket, piece, lane)
+        if plan.first_bad is not None:
+            ticket.word = self._context.words.take()
+            self._context.call(
+                "cuMemcpyDtoHAsync", ticket.word, first.addresses[plan.first_bad], FIRST_BAD_BYTES, first.out
+            )
         ticket.ended = self._mark(first.out)
 
     def _mark(self, stream: Any) -> Any:
@@ -357,12 +393,14 @@ class CudaBackend:
             self._read_times(ticket)
             for lane in ticket.lanes:
                 lane.release()
+            self._read_first_bad(ticket)
         except LimbdError as error:
             ticket.error = ticket.error or error
+        self._tables.give(ticket.tables)
         with self._state:
             self._in_flight.remove(ticket)
             self._in_use -= ticket.nbytes
-        ticket.lanes, ticket.marks, ticket.complete, ticket.arrays = [], [], 0, {}
+        ticket.lanes, ticket.marks, ticket.complete, ticket.arrays, ticket.tables = [], [], 0, {}, ()
         ticket.settled = True
 
     def _harvest(self, ticket: CudaTicket) -> None:
@@ -377,6 +415,11 @@ class CudaBackend:
         )
         if marks.done is not None:
             self._context.order_events.give((marks.copied, marks.done))
+
+    def _read_first_bad(self, ticket: CudaTicket) -> None:
+        """Raises RequestError(BAD_ELEMENT) where the batch that has ended found a bad element."""
+        if ticket.word:
+            refuse_bad(self._context.words.give(ticket.word))
 
     def _read_times(self, ticket: CudaTicket) -> None:
         """The times of a batch that has ended. One that failed, or that only measured, has none."""

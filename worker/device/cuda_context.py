@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import threading
 from collections.abc import Iterable
@@ -43,6 +44,38 @@ class Events:
             self._call("cuEventDestroy", event)
 
 
+class PinnedWords:
+    """64-bit words of host memory that copies from the device can be enqueued to."""
+
+    PAGE = 4096
+
+    def __init__(self, call: CudaCalls) -> None:
+        self._call = call
+        self._lock = threading.Lock()
+        self._pages: list[int] = []
+        self._free: list[int] = []
+
+    def take(self) -> int:
+        """The address of a word."""
+        with self._lock:
+            if not self._free:
+                page = int(self._call("cuMemHostAlloc", self.PAGE, 0))
+                self._pages.append(page)
+                self._free.extend(range(page, page + self.PAGE, ctypes.sizeof(ctypes.c_uint64)))
+            return self._free.pop()
+
+    def give(self, address: int) -> int:
+        """The word's value, which then belongs to the next one."""
+        value = ctypes.c_uint64.from_address(address).value
+        with self._lock:
+            self._free.append(address)
+        return value
+
+    def close(self) -> None:
+        for page in self._pages:
+            self._call("cuMemFreeHost", page)
+
+
 class CudaContext:
     """The device's primary context. call: the checked driver call; use it only in threads that bind() has seen.
     time_events record the device's clock, order_events only let streams wait for each other."""
@@ -60,6 +93,7 @@ class CudaContext:
         self._registered: list[Bytes] = []
         self.bind()
         self._pool = self._create_pool(index, budget)
+        self.words = PinnedWords(self.call)
 
     @property
     def lost(self) -> bool:
@@ -151,6 +185,7 @@ class CudaContext:
         self.order_events.close()
         for view in self._registered:
             self.call("cuMemHostUnregister", view.__array_interface__["data"][0])
+        self.words.close()
         self.call("cuMemPoolDestroy", self._pool)
         self.call("cuDevicePrimaryCtxRelease", self._device)
         self._registered.clear()

@@ -10,7 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from limbd.ops.base import Buffer, Launch, LaunchPlan, Piece, Request, Transfer
+from limbd.ops.base import (
+    FIRST_BAD,
+    FIRST_BAD_BYTES,
+    NONE_BAD,
+    Buffer,
+    Launch,
+    LaunchPlan,
+    Piece,
+    Request,
+    Transfer,
+)
 from limbd.ops.status import ServiceError, Status
 from limbd.worker.device.cuda_context import CudaContext
 
@@ -76,6 +86,9 @@ class Lane:
     buffers: Mapping[str, Buffer]
     addresses: Mapping[str, int]
 
+    def with_tables(self, tables: Mapping[str, int]) -> Lane:
+        return replace(self, addresses={**self.addresses, **tables})
+
     def on(self, stream: Any) -> Lane:
         """The same memory on another stream."""
         return replace(self, stream=stream, into=stream, out=stream)
@@ -124,32 +137,36 @@ class Lane:
 
     def copy_in(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> None:
         host = self._host_address(copy, arrays)
-        self.context.call("cuMemcpyHtoDAsync", self.addresses[copy.buffer], host, copy.nbytes, self.into)
+        self.context.call("cuMemcpyHtoDAsync", self.addresses[copy.buffer] + copy.at, host, copy.nbytes, self.into)
 
     def copy_out(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> None:
         host = self._host_address(copy, arrays)
-        self.context.call("cuMemcpyDtoHAsync", host, self.addresses[copy.buffer], copy.nbytes, self.out)
+        self.context.call("cuMemcpyDtoHAsync", host, self.addresses[copy.buffer] + copy.at, copy.nbytes, self.out)
 
     def prepare(self, launch: Launch, function: Any) -> Prepared:
-        """The launch with its struct packed for this lane's buffers."""
-        packed = launch.kernel.struct.pack(launch.values, self.addresses)
-        shape = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
-        return Prepared(function, shape, ctypes.create_string_buffer(packed, len(packed)))
+        """The launch for this lane's buffers."""
+        return prepare(launch, function, self.addresses)
 
     def poison(self) -> None:
         """Fills what kernels write, so that bytes which no kernel wrote show. The layout leaves room for whole words."""
         for buffer in self.buffers.values():
-            if buffer.role != "in" and buffer.nbytes:
+            if buffer.role in ("out", "scratch") and buffer.nbytes:
                 words = -(-buffer.nbytes // 4)
                 self.context.call("cuMemsetD32Async", self.addresses[buffer.name], POISON_WORD, words, self.into)
 
     def _host_address(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> int:
         """Raises ServiceError(INTERNAL) if the plan reaches beyond an array or a buffer."""
         array = arrays[copy.array]
-        beyond = copy.offset + copy.nbytes > array.nbytes or copy.nbytes > self.buffers[copy.buffer].nbytes
-        if copy.offset < 0 or beyond:
+        if not copy.within(array.nbytes, self.buffers[copy.buffer].nbytes):
             raise ServiceError(Status.INTERNAL, f"plan: {copy} is out of range of its array or buffer")
         return array.address + copy.offset
+
+
+def prepare(launch: Launch, function: Any, addresses: Mapping[str, int]) -> Prepared:
+    """A launch with its struct packed. addresses: of its buffers and tables by name."""
+    packed = launch.pack(addresses)
+    shape = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
+    return Prepared(function, shape, ctypes.create_string_buffer(packed, len(packed)))
 
 
 def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> list[Lane]:
@@ -158,17 +175,20 @@ def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> l
     separate: an allocation of its own and of its exact size for each buffer instead, so that a memory checker sees where
     it ends. Raises CudaError with code OUT_OF_MEMORY; nothing is held then.
     """
-    offsets, size = layout(plan.buffers)
+    own = [b for b in plan.buffers if b.role != FIRST_BAD]
+    offsets, size = layout(own)
     streams = [context.take_stream() for _ in range(3 if plan.lanes > 1 else 1)]
     stream, into, out = streams if plan.lanes > 1 else streams * 3
     blocks: list[int] = []
     try:
         if separate:
             blocks = _allocate_each(context, plan, stream)
-            starts = dict(zip(((i, b.name) for i in range(plan.lanes) for b in plan.buffers), blocks, strict=True))
+            places = ((i, b.name) for i in range(plan.lanes) for b in own)
+            starts = dict(zip(places, blocks, strict=plan.first_bad is None))
         else:
-            blocks.append(context.allocate(size * plan.lanes, stream))
+            blocks.append(context.allocate(size * plan.lanes + FIRST_BAD_BYTES * bool(plan.first_bad), stream))
             starts = {(i, name): blocks[0] + i * size + at for i in range(plan.lanes) for name, at in offsets.items()}
+        shared = _begin_first_bad(context, plan, stream, blocks[-1] if separate else blocks[0] + size * plan.lanes)
         # Everything in a plan begins with a copy in, or waits for one.
         _order_after(context, stream, into)
     except BaseException:
@@ -186,7 +206,7 @@ def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> l
             into=into,
             out=out,
             buffers=buffers,
-            addresses={name: starts[i, name] for name in buffers},
+            addresses={**{b.name: starts[i, b.name] for b in own}, **shared},
             **(first if i == 0 else {"owned": (), "blocks": ()}),
         )
         for i in range(plan.lanes)
@@ -194,17 +214,28 @@ def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> l
 
 
 def _allocate_each(context: CudaContext, plan: LaunchPlan, stream: Any) -> list[int]:
-    """One allocation for each buffer of each lane, or none."""
+    """One allocation for each buffer of each lane, and the last for the word that all share; or none."""
     blocks: list[int] = []
     try:
         for _ in range(plan.lanes):
             for buffer in plan.buffers:
-                blocks.append(context.allocate(buffer.nbytes, stream))
+                if buffer.role != FIRST_BAD:
+                    blocks.append(context.allocate(buffer.nbytes, stream))
+        if plan.first_bad:
+            blocks.append(context.allocate(FIRST_BAD_BYTES, stream))
     except BaseException:
         for block in blocks:
             context.free(block, stream)
         raise
     return blocks
+
+
+def _begin_first_bad(context: CudaContext, plan: LaunchPlan, stream: Any, address: int) -> dict[str, int]:
+    """Sets the word that checks lower to ones, where the plan has one. Returns its address by name."""
+    if plan.first_bad is None:
+        return {}
+    context.call("cuMemsetD32Async", address, NONE_BAD & 0xFFFFFFFF, FIRST_BAD_BYTES // 4, stream)
+    return {plan.first_bad: address}
 
 
 def _order_after(context: CudaContext, first: Any, following: Any) -> None:

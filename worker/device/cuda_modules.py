@@ -46,9 +46,8 @@ class CudaModules:
 
     def load(self, plan: LaunchPlan) -> None:
         """Everything that the plan launches, so that nothing is compiled between its launches."""
-        for piece in plan.pieces:
-            for launch in piece.launches:
-                self.function(launch)
+        for launch in plan.launches():
+            self.function(launch)
 
     def function(self, launch: Launch) -> Any:
         """The kernel's handle, allowed the launch's shared memory. Raises ServiceError."""

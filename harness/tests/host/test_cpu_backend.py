@@ -16,6 +16,7 @@ from limbd.ops.base import (
     Launch,
     LaunchPlan,
     Member,
+    Part,
     Piece,
     Request,
     Struct,
@@ -107,6 +108,22 @@ def test_host_arrays_that_are_not_aligned(backend: CpuBackend, offset: int) -> N
     assert bytes(out[offset : offset + 4 * n]) == a.tobytes()
     assert out[:offset] == b"\x11" * offset
     assert out[offset + 4 * n :] == b"\x11" * (16 - offset)
+
+
+def test_two_arrays_in_one_buffer(backend: CpuBackend) -> None:
+    """The second begins behind the first; the host's arrays stay as they are."""
+    n = 100
+    a, b, result = words(n, 1), words(n, 2), np.zeros(n, np.uint32)
+    buffers = (Buffer("both", "in", 8 * n), Buffer("out", "out", 4 * n))
+    copies = (Transfer("both", "b", 0, 4 * n, at=4 * n), Transfer("both", "a", 0, 4 * n))
+    launch = Launch(ADD, 2, 64, {"n": n}, pointers={"a": "both", "b": Part("both", 4 * n)})
+    piece = Piece(copies, (launch,), (Transfer("out", "result", 0, 4 * n),))
+    backend.run(request_of(a=a, b=b), LaunchPlan(buffers, 1, (piece,)), result.data.cast("B"))
+    assert (result == a + b).all()
+    assert (a == words(n, 1)).all() and (b == words(n, 2)).all()
+    beyond = Piece((copies[0], Transfer("both", "a", 0, 4 * n, at=4 * n + 4)), (launch,), piece.copies_out)
+    with pytest.raises(ServiceError, match="out of range"):
+        backend.run(request_of(a=a, b=b), LaunchPlan(buffers, 1, (beyond,)), result.data.cast("B"))
 
 
 def test_bytes_that_no_kernel_wrote_are_poisoned(backend: CpuBackend) -> None:

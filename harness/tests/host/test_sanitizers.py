@@ -9,12 +9,14 @@ import os
 import random
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from limbd.harness.inputs import Residues, known_residues, operands
+from limbd.harness.transforms import VARIANTS, elements, fields
 from limbd.ops import OPS
 from limbd.ops.base import Call, Op, Request
 from limbd.ops.params.layout import from_ints, to_ints
@@ -72,15 +74,37 @@ def exact_request(op: Op, residues: Residues, n: int, rng: random.Random) -> tup
 
 def check(op: Op, residues: Residues, n: int, backend: CpuBackend) -> None:
     request, _ = exact_request(op, residues, n, random.Random(f"{op.name} {residues} {n}"))
-    result, expected = (np.empty((n, residues.bits // 32), np.uint32) for _ in range(2))
+    compare(request, backend, f"{residues}")
+
+
+def compare(request: Request, backend: CpuBackend, told: str) -> None:
+    op, n = request.op, request.n
+    result, expected = (np.empty((n, request.element_bytes // 4), np.uint32) for _ in range(2))
     backend.run(request, op.plan(request, backend.traits()), result.data.cast("B"))
     op.reference(request, expected.data.cast("B"))
     if (result != expected).any():
         row = int(np.flatnonzero((result != expected).any(axis=1))[0])
-        raise AssertionError(f"{op.name} {residues} n={n} row {row}: {to_ints(result[row : row + 1])}")
+        raise AssertionError(f"{op.name} {told} n={n} row {row}: {to_ints(result[row : row + 1])}")
+
+
+def clean_transforms(op: Op, backend: CpuBackend) -> None:
+    """Every size up to 2^11 in a field of each kind of residue, every order, with scales and without."""
+    for field, k in product((f for f in fields() if not f.toy), range(12)):
+        rng = random.Random(f"{op.name} {field.name} {k}")
+        for variant in (0, VARIANTS[op.name], rng.getrandbits(32) & VARIANTS[op.name]):
+            n = rng.randrange(1, 4) << k
+            arrays = {name: from_ints(elements(rng, field.modulus, n)).copy() for name in op.operands}
+            constants = {"omega": field.omega(k), "shift": field.generator or 1}
+            request = Request(op, n, k | variant, field.modulus, 32, arrays, field, constants)
+            compare(request, backend, f"{field.name} {k} {variant:#x}")
+    assert backend.cache.builds == 0
+    print("clean")
 
 
 def clean(op: Op, backend: CpuBackend) -> None:
+    if not op.elementwise:
+        clean_transforms(op, backend)
+        return
     for i, residues in enumerate(known_residues()):
         for n in SIZES if i % 16 == 0 else SIZES[1:2]:
             check(op, residues, n, backend)

@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from limbd.harness import bench, bench_compare, bench_inputs, bench_view, figures, report
+from limbd.harness import bench, bench_compare, bench_inputs, bench_view, figures, report, transforms
 from limbd.harness.demo import PLAIN_WIDTH
 from limbd.harness.inputs import UNIFORM, powers_of_two
 from limbd.harness.textio import InputError
 from limbd.ops import OPS, by_name
 from limbd.ops.base import Request, Traits
+from limbd.ops.ntt import param_of
 from limbd.ops.params.layout import to_ints
+from limbd.ops.transform import Order
 from limbd.worker.device.measurement import take_samples
 from limbd.worker.device.reference import ReferenceBackend
 
@@ -34,11 +36,24 @@ def record_of(case: bench.Case, samples: list[float], **more: Any) -> report.Rec
 # --- measuring ---
 
 
+@pytest.mark.parametrize("param", [7, 7 | 1 << 13], ids=["values", "coefficients"])
+def test_a_quotient_that_is_longer_than_what_is_compared_is_judged_by_its_identity(param: int) -> None:
+    request = bench.request_of(bench.Case("quotient", "bn254_fr", 256, param=param), 1)
+    result = bench.empty_result(request)
+    ReferenceBackend().run(request, request.op.plan(request, ReferenceBackend().traits()), result.data.cast("B"))
+    assert bench.check(request, result, most=64) == 1
+    result[:, 0] ^= 1
+    with pytest.raises(bench.WrongResult):
+        bench.check(request, result, most=64)
+
+
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_every_op_can_be_measured(op: Any) -> None:
-    for modulus in ("secp256k1_fp", "bls12_381_fp", "f", "1"):
-        found = bench.run_case(ReferenceBackend(), bench.Case(op.name, modulus, 20, samples=2))
-        assert len(found["samples"]) == 2 and found["checked"] == 20 * found["input_sets"]
+    moduli = ("secp256k1_fp", "bls12_381_fp", "f", "1") if op.elementwise else ("bn254_fr", "bls12_381_fr", "11")
+    for modulus in moduli:
+        case = bench.Case(op.name, modulus, 24, samples=2, param=0 if op.elementwise else 3)
+        found = bench.run_case(ReferenceBackend(), case)
+        assert len(found["samples"]) == 2 and found["checked"] == 24 * found["input_sets"]
         assert len(found["host_ms"]) == bench.HOST_RUNS
         assert found["plan"]["launches"][0]["text"]
 
@@ -76,6 +91,31 @@ def test_a_wrong_sample_is_seen_whichever_it_is(good: int) -> None:
     """Eight sets in rotation: up to the eighth the reference tells, then the first result of the set."""
     with pytest.raises(bench.WrongResult, match="wrong at index 49" if good < 8 else "index 49 differs"):
         bench.run_case(Drifting(good), dataclasses.replace(SMALL, samples=10))
+
+
+@pytest.mark.parametrize("param", [4, 8, param_of(8, inverse=True, coset=True, order=Order.RR)])
+def test_a_wrong_transform_is_seen(param: int) -> None:
+    """Whole ones where they are short; a few results by the definition where one is longer than what is compared."""
+    request = bench.request_of(bench.Case("ntt", "bn254_fr", 512, param=param), 0)
+    right = bench.empty_result(request)
+    request.op.reference(request, right.data.cast("B"))
+    assert bench.check(request, right) == 512
+    assert bench.check(request, right, most=256) == 256
+    assert bench.check(request, right, most=64) == (64 if param == 4 else transforms.SPOTS)
+    wrong = right ^ np.uint32(1)
+    for most in (512, 256, 64):
+        with pytest.raises(bench.WrongResult, match="ntt mod"):
+            bench.check(request, wrong, most=most)
+
+
+def test_sizes_of_measured_transforms() -> None:
+    assert [case.param for case in bench.cases_of("ntt", ["bn254_fr"], [1, 1 << 20], 5)] == [0, 0, 20]
+    assert [case.n for case in bench.cases_of("mod-mul", ["7"], [1000], 5)] == [1000, 1000]
+    with pytest.raises(InputError, match="power of two"):
+        bench.cases_of("ntt", ["bn254_fr"], [1000], 5)
+    claimed = {(case.modulus, case.n, case.param >> 8) for case in bench.CASES if case.op == "ntt"}
+    sizes = range(10, 25, 2)
+    assert claimed >= {(f, 1 << k, order) for f in ("bn254_fr", "bls12_381_fr") for k in sizes for order in (0, 4)}
 
 
 def test_inputs_are_below_the_modulus_and_differ_between_sets() -> None:

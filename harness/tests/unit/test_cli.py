@@ -104,6 +104,34 @@ def test_call_reads_and_writes_files(tmp_path: Path) -> None:
         assert said("call", "mod-inv", "-m", "7", *operand, *REFERENCE, feed=b"2\n3\n") == "0x4\n0x5\n"
 
 
+def test_call_of_a_transform(tmp_path: Path) -> None:
+    ntt = ("call", "ntt", "--field", "bn254_fr", *REFERENCE)
+    there = ("--coset", "generator", "--order", "nr")
+    said(*ntt, *there, "1", "2", "3", "4", "--out", "values.txt", cwd=tmp_path)
+    back = ("--inverse", "--coset", "5", "--order", "rn")
+    assert said(*ntt, *back, "values.txt", "--decimal", cwd=tmp_path) == "1\n2\n3\n4\n"
+    goldilocks = ("call", "ntt", "-m", "goldilocks", *REFERENCE, "--decimal")
+    omega = str(pow(7, 3 * (2**64 - 2**32) // 4, 2**64 - 2**32 + 1))
+    assert said(*goldilocks, "--batch", "2", "--omega", omega, "1,0,0,0,1,1,1,1") == "1\n1\n1\n1\n4\n0\n0\n0\n"
+    assert said(*goldilocks, "9") == "9\n"
+    frame = limbd("frame", "ntt", "--field", "goldilocks", "--inverse", "6", "2").stdout
+    assert frame[4:16] == struct.pack("<III", 0x20, 2, 1 | 1 << 8)
+    assert said("decode", "--decimal", feed=limbd("pipe", *REFERENCE, feed=frame).stdout) == "OK n=2\n4\n2\n"
+
+
+def test_transforms_that_are_refused() -> None:
+    ntt = ("call", "ntt", "--field", "bn254_fr", *REFERENCE)
+    assert "BAD_DOMAIN" in refused(1, *ntt, "--omega", "1", "1", "2")
+    assert "index 1" in refused(1, *ntt, "1", str(0x30644E72E131A029B85045B68181585D2833E84879B9709143E1F593F0000001))
+    assert "BAD_MODULUS" in refused(1, "call", "ntt", "--field", "toy_17", "1", "2", *REFERENCE)
+
+
+def test_toys_are_served_with_toys_alone() -> None:
+    frame = limbd("frame", "ntt", "--field", "toy_17", "3", "5").stdout
+    assert said("decode", "--decimal", feed=limbd("pipe", *REFERENCE, "--toys", feed=frame).stdout) == "OK n=2\n8\n15\n"
+    assert limbd("decode", feed=limbd("pipe", *REFERENCE, feed=frame).stdout).stdout == b"BAD_MODULUS n=0\n"
+
+
 def test_call_replays_a_frame(tmp_path: Path) -> None:
     (tmp_path / "f.bin").write_bytes(FRAME)
     assert said("call", "--replay", "f.bin", *REFERENCE, cwd=tmp_path) == "0x1\n"
@@ -137,6 +165,13 @@ def test_a_refused_request_is_exit_1() -> None:
         (("call", "mod-inv", "-m", "7", "1", "--device-memory", "much"), "much"),
         (("call", "mod-inv", "-m", "7", "1", "--device", "one"), "one"),
         (("call", "mod-inv", "-m", "7", "1", "--frob"), "--frob"),
+        (("call", "mod-inv", "-m", "7", "1", "--inverse"), "takes no --inverse"),
+        (("call", "ntt", "-m", "7", "1", "2"), "no field"),
+        (("call", "ntt", "-m", "11", "1", "2"), "registered field"),
+        (("call", "ntt", "-m", "bn254_fr", "1", "2", "3"), "power of two"),
+        (("call", "ntt", "-m", "bn254_fr", "--batch", "0", "1", "2"), "0 transforms"),
+        (("call", "ntt", "-m", "bn254_fr", "--order", "xy", "1", "2"), "nn, nr, rn, rr"),
+        (("call", "ntt", "-m", "bn254_fr", "--coset", "g", "1", "2"), "'g'"),
         (("call", "mod-inv", "-m", str(2**256), "1"), "2^256"),
         (("call", "--replay", "absent"), "absent"),
         (("pipe", "--backend", "abacus"), "abacus"),
@@ -198,6 +233,8 @@ def test_info(tmp_path: Path) -> None:
     cache = tmp_path / "kernels"
     facts = json.loads(said("info", "--json", "--cache-dir", str(cache)))
     assert [op["name"] for op in facts["ops"]] == [op.name for op in OPS]
+    roots = {field["name"]: (field["transforms"], field["generator"]) for field in facts["fields"]}
+    assert roots["bn254_fr"] == (28, 5) and roots["p256_fp"] == (None, None)
     assert {b["name"] for b in facts["backends"]} == {"cuda", "cpu", "reference", "null"}
     assert all(b["works"] != bool(b["why_not"]) for b in facts["backends"])
     assert facts["limits"]["payload"] == 1 << 30

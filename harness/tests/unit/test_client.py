@@ -79,6 +79,62 @@ def test_every_op_on_lists(local: Client) -> None:
     assert local.mod_inv_batch(A, M) == local.mod_inv(A, M)
 
 
+GOLDILOCKS = 2**64 - 2**32 + 1
+OMEGA_4 = pow(7, (GOLDILOCKS - 1) // 4, GOLDILOCKS)
+
+
+def values_at(coefficients: list[int], shift: int, omega: int) -> list[int]:
+    """Of a polynomial, at shift omega^j."""
+    points = [shift * pow(omega, j, GOLDILOCKS) for j in range(len(coefficients))]
+    return [sum(c * pow(z, i, GOLDILOCKS) for i, c in enumerate(coefficients)) % GOLDILOCKS for z in points]
+
+
+def test_transforms(local: Client) -> None:
+    x = [1, GOLDILOCKS - 1, 0, 12345]
+    plain = values_at(x, 1, OMEGA_4)
+    assert local.ntt(x, "goldilocks") == plain
+    assert local.ntt(x, "goldilocks", order="nr") == [plain[i] for i in (0, 2, 1, 3)]
+    assert local.ntt([x[i] for i in (0, 2, 1, 3)], "goldilocks", order="RN") == plain
+    assert local.ntt(x + x, "goldilocks", batch=2) == plain + plain
+    assert local.ntt(x, "goldilocks", coset=True) == values_at(x, 7, OMEGA_4)
+    assert local.ntt(x, "goldilocks", coset=3) == values_at(x, 3, OMEGA_4)
+    other = pow(OMEGA_4, 3, GOLDILOCKS)
+    assert local.ntt(x, "goldilocks", omega=other, coset=False) == values_at(x, 1, other)
+    assert local.ntt(x, "goldilocks", omega=other, coset=True) == values_at(x, 7, other)
+    choices: tuple[dict[str, Any], ...] = ({}, {"coset": True}, {"coset": 9, "omega": other}, {"order": "rr"})
+    for options in choices:
+        there = local.ntt(x, "goldilocks", **options)
+        assert local.ntt(there, "goldilocks", inverse=True, **options) == x
+    assert local.ntt(5) == 5 and local.ntt([]) == []
+    assert to_ints(local.ntt(from_ints(x), "goldilocks")) == plain
+
+
+def test_transforms_that_are_refused(local: Client) -> None:
+    wrong: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"values": [1, 2, 3]}, "power of two"),
+        ({"values": [1, 2, 3], "batch": 2}, "2 transforms"),
+        ({"values": [1, 2], "order": "nm"}, "order 'nm'"),
+        ({"values": [1, 2], "field": "secp256k1"}, "no field named 'secp256k1'"),
+    )
+    for arguments, words in wrong:
+        with pytest.raises(ValueError, match=words):
+            local.ntt(**arguments)
+    with pytest.raises(RequestError) as caught:
+        local.ntt([1, 2, GOLDILOCKS, 3], "goldilocks")
+    assert (caught.value.status, caught.value.index) == (Status.BAD_ELEMENT, 2)
+    assert str(caught.value).count("index 2") == 1
+    refused: tuple[tuple[dict[str, Any], Status], ...] = (
+        ({"omega": 1}, Status.BAD_DOMAIN),
+        ({"coset": 0}, Status.BAD_ELEMENT),
+        ({"omega": GOLDILOCKS}, Status.BAD_ELEMENT),
+    )
+    for options, status in refused:
+        with pytest.raises(RequestError) as caught:
+            local.ntt([1, 2], "goldilocks", **options)
+        assert caught.value.status is status
+    assert local.ntt([1, 2], "goldilocks") == [3, GOLDILOCKS - 1]
+
+
 def test_the_answer_has_the_form_of_the_question(local: Client) -> None:
     assert local.mod_mul(3, 5, 7) == 1
     assert local.mod_mul((3, 4), 5, 7) == [1, 6]
@@ -311,6 +367,8 @@ def test_async_calls_overlap_and_keep_their_answers(listening: tuple[str, str]) 
             with pytest.raises(RequestError, match="the modulus is 0" if address is None else "BAD_MODULUS"):
                 await client.mod_inv(A, 0)
             assert await client.mod_inv(3, 7) == 5
+            transforms = await asyncio.gather(*(client.ntt([k, 1], "goldilocks") for k in range(1, 5)))
+            assert transforms == [[k + 1, k - 1] for k in range(1, 5)]
 
     for address in (*listening, None):
         asyncio.run(ask(address))

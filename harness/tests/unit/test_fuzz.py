@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from limbd.harness import fuzz, kat
+from limbd.harness import fuzz, kat, transforms
 from limbd.harness.inputs import Residues, known_residues
 from limbd.harness.targets import GUARD_BYTES, BackendTarget, ClientTarget, GuardError
 from limbd.harness.vectors import load
 from limbd.ops import OPS
 from limbd.ops.base import LaunchPlan, Limbs, Request
-from limbd.ops.params.fields import FIELDS
+from limbd.ops.params.fields import FIELDS, by_modulus
 from limbd.ops.params.layout import from_ints, to_ints
-from limbd.ops.status import ServiceError, Status
+from limbd.ops.status import RequestError, ServiceError, Status
 from limbd.worker.device.base import Outcome
 from limbd.worker.device.null import NullBackend
 from limbd.worker.device.reference import ReferenceBackend
@@ -66,6 +66,64 @@ def test_a_planted_fault_is_found_by_both(fault: Fault) -> None:
     report = kat.run(Faulty(fault), ["mod-mul"])
     assert not report.ok
     assert report.failed > 0
+
+
+def last_of_a_transform(request: Request, results: Limbs) -> None:
+    """Wrong in one place of long transforms alone."""
+    if request.param & 0xFF >= 5:
+        results[-1, 0] ^= 1
+
+
+def test_a_fault_in_transforms_is_found_by_both() -> None:
+    found = fuzz.run(Faulty(last_of_a_transform), seed="transforms", ops=["ntt"], rounds=60)
+    assert not found.ok
+    failure = found.failures[0]
+    assert failure.residues.param & 0xFF >= 5 and failure.index == failure.n - 1 and not failure.alone
+    again = fuzz.run(Faulty(last_of_a_transform), seed="transforms", ops=["ntt"], first_round=failure.round, rounds=1)
+    assert [each.index for each in again.failures] == [failure.index]
+    report = kat.run(Faulty(last_of_a_transform), ["ntt"], largest=0)
+    assert not report.ok and any("limbd kat --op ntt" in text for text in report.failures)
+
+
+def test_recipes_are_part_of_the_known_answers() -> None:
+    def last_of_a_large_one(request: Request, results: Limbs) -> None:
+        if request.n == 1 << 12:
+            results[-1, 0] ^= 1
+
+    assert kat.run(Faulty(nothing), ["ntt"], largest=12).ok
+    report = kat.run(Faulty(last_of_a_large_one), ["ntt"], largest=12)
+    assert report.named("ntt", "recipes").failed == 4 << 12
+    assert all("recipe" in text and "index 4095" in text for text in report.failures)
+
+
+class Lenient(ReferenceBackend):
+    """Lets an element that may not be pass, or tells another place."""
+
+    def __init__(self, index: int | None) -> None:
+        self.index = index
+
+    def start(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
+        try:
+            return super().start(request, plan, result)
+        except RequestError as error:
+            if self.index is None:
+                return Outcome()
+            raise RequestError(error.status, error.message, index=self.index) from None
+
+
+@pytest.mark.parametrize("index", [None, 5000])
+def test_a_bad_element_that_is_not_told_is_a_failure(index: int | None) -> None:
+    assert fuzz.run(Faulty(nothing), seed="bad", ops=["ntt"], rounds=40).ok
+    found = fuzz.run(Lenient(index), seed="bad", ops=["ntt"], rounds=40)
+    assert found.failures and all("BAD_ELEMENT" in failure.text for failure in found.failures)
+
+
+def test_fuzzed_transforms_are_of_every_kind() -> None:
+    asked = [fuzz.batch_of("ntt", "kinds", number)[0] for number in range(200)]
+    assert {residues.param >> 8 for residues in asked} == set(range(32))
+    assert {by_modulus(residues.modulus) for residues in asked} == set(transforms.fields())
+    assert {residues.field is None for residues in asked} == {False, True}
+    assert {0, 1, 2, 8, 11} <= {residues.param & 0xFF for residues in asked}
 
 
 def test_without_a_fault_nothing_is_found() -> None:
@@ -151,11 +209,13 @@ class PlainClient:
     def __init__(self) -> None:
         self.moduli: list[int] = []
 
-    def call(self, op: str, operands: list[Limbs], modulus: int) -> Limbs:
+    def call(
+        self, op: str, operands: list[Limbs], modulus: int, *, param: int = 0, domain: tuple[int, ...] = ()
+    ) -> Limbs:
         self.moduli.append(modulus)
         names = next(each.operands for each in OPS if each.name == op)
         arrays: Mapping[str, Limbs] = dict(zip(names, operands, strict=True))
-        return BackendTarget(ReferenceBackend()).answer(op, Residues(modulus), arrays)
+        return BackendTarget(ReferenceBackend()).answer(op, Residues(modulus, None, param, domain), arrays)
 
 
 def test_a_client_is_asked_by_modulus_and_the_rest_is_counted_as_skipped() -> None:

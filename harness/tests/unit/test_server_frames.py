@@ -17,11 +17,13 @@ import pytest
 
 from limbd.harness.live import RawClient, Serving, command, element, frame, pipe, serving, wait_until
 from limbd.ops.status import Status
+from limbd.worker.exchange import modulus_value
 from limbd.worker.wire import request_header, response_header
 
 GOOD = frame(1, 7, [3], [5])
 GOOD_ANSWER = response_header(0, 1) + element(1)
 P = 2**255 - 19
+BN254 = modulus_value("bn254_fr")
 
 LINE = re.compile(
     r"seq=(\d+) op=(\S+) n=(\d+) backend=(\S+) device=(\d+) kernel=(\d+\.\d{4,})ms h2d=(\d+\.\d+)ms "
@@ -31,6 +33,10 @@ LINE = re.compile(
 
 def error(status: Status) -> bytes:
     return response_header(status, 0)
+
+
+def answered(*results: int) -> bytes:
+    return response_header(Status.OK, len(results)) + b"".join(map(element, results))
 
 
 # What comes in, the whole of what goes out, and whether the connection lives on.
@@ -46,6 +52,14 @@ CONVERSATIONS = {
         error(Status.BAD_PARAM) + GOOD_ANSWER,
         True,
     ),
+    "ntt": (frame(0x20, BN254, [3, 5], param=1) + GOOD, answered(8, BN254 - 2) + GOOD_ANSWER, True),
+    "ntt of a toy": (frame(0x20, 17, [3, 5], param=1) + GOOD, error(Status.BAD_MODULUS) + GOOD_ANSWER, True),
+    "ntt, n 0": (frame(0x20, BN254, [], param=1) + GOOD, answered() + GOOD_ANSWER, True),
+    "ntt, n 0, other m": (frame(0x20, 101, [], param=1) + GOOD, error(Status.BAD_MODULUS) + GOOD_ANSWER, True),
+    "ntt, n": (frame(0x20, BN254, [1] * 3, param=1) + GOOD, error(Status.BAD_LENGTH) + GOOD_ANSWER, True),
+    "ntt, bit 13": (frame(0x20, BN254, [1] * 5000, param=1 << 13) + GOOD, error(Status.BAD_PARAM) + GOOD_ANSWER, True),
+    "ntt, element": (frame(0x20, BN254, [1, BN254], param=1) + GOOD, error(Status.BAD_ELEMENT) + GOOD_ANSWER, True),
+    "ntt, k": (frame(0x20, BN254, [], param=29) + GOOD, error(Status.BAD_DOMAIN) + GOOD_ANSWER, True),
     "unknown op": (GOOD + request_header(0x63, 1, 0) + bytes(64), GOOD_ANSWER + error(Status.UNKNOWN_OP), False),
     "oversized": (GOOD + request_header(1, 2**32 - 1, 0) + bytes(64), GOOD_ANSWER + error(Status.TOO_LARGE), False),
     "bad magic": (b"BCGX" + bytes(60), error(Status.BAD_MAGIC), False),

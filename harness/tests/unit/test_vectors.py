@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 
 import msgpack
 import pytest
 
+from limbd.harness.inputs import Residues
 from limbd.harness.vectors import FOLDER, load, read_file, write_file
 from limbd.harness.vectors.demo import SAMPLE, demo_batches
 from limbd.harness.vectors.made import chosen_moduli, field_batches, plain_batches
-from limbd.harness.vectors.peers import OPERANDS, PYTHON, Disagreement, agreed
+from limbd.harness.vectors.peers import OPERANDS, Disagreement, agreed, agreed_whole, by_python
+from limbd.harness.vectors.quotients import quotient_batches
+from limbd.harness.vectors.recipes import recipes
+from limbd.harness.vectors.transforms import ANSWERS, GENERATED, made_batches
 from limbd.ops import OPS
 from limbd.ops.base import Op
 from limbd.ops.params.fields import FIELDS, by_name
-from limbd.ops.params.layout import to_ints
+from limbd.ops.params.layout import from_ints, to_ints
+from limbd.ops.quotient import COEFFICIENTS
+from limbd.ops.transform_op import LOG_N
 
 EVERY_OP = pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 
@@ -34,8 +41,8 @@ def test_a_batch_is_the_request_that_it_answers(op: Op) -> None:
 @EVERY_OP
 def test_answers_are_cpythons(op: Op) -> None:
     for batch in load(op.name):
-        rows = zip(*map(to_ints, batch.operands.values()), strict=True)
-        assert to_ints(batch.expected) == [PYTHON[op.name](batch.modulus, *row) for row in rows]
+        columns = [to_ints(array) for array in batch.operands.values()]
+        assert to_ints(batch.expected) == by_python(op.name, batch.residues, columns)
 
 
 def test_the_cases_that_had_to_be_there() -> None:
@@ -61,6 +68,62 @@ def test_made_vectors_are_rebuilt_byte_for_byte(tmp_path: Path) -> None:
     assert (tmp_path / "again.msgpack").read_bytes() == (FOLDER / "field_goldilocks.msgpack").read_bytes()
     write_file(tmp_path / "again.msgpack", list(plain_batches("mod-add")))
     assert (tmp_path / "again.msgpack").read_bytes() == (FOLDER / "mod_add.msgpack").read_bytes()
+    shipped = [batch for batch in read_file(FOLDER / "ntt.msgpack") if batch.source == "made"]
+    write_file(tmp_path / "again.msgpack", list(made_batches()))
+    write_file(tmp_path / "shipped.msgpack", shipped)
+    assert (tmp_path / "again.msgpack").read_bytes() == (tmp_path / "shipped.msgpack").read_bytes()
+    write_file(tmp_path / "again.msgpack", list(quotient_batches()))
+    assert (tmp_path / "again.msgpack").read_bytes() == (FOLDER / "quotient.msgpack").read_bytes()
+
+
+def test_transforms_of_both_conventions_in_every_form() -> None:
+    names = {batch.name for batch in load("ntt")}
+    for field, conventions in (
+        ("bn254_fr", ("ark_gnark_icicle_ffjs", "halo2")),
+        ("bls12_381_fr", ("ark_gnark_blst_zkcrypto", "ffjs")),
+    ):
+        for convention in conventions:
+            for key, _ in ANSWERS:
+                assert any(name.startswith(f"{field} {convention} ") and name.endswith(f" {key}") for name in names)
+    assert len(GENERATED) == 2
+    domains = {bool(batch.domain) for batch in load("ntt") if batch.source == "generated"}
+    assert domains == {False, True}
+
+
+def test_quotients_of_both_results_and_domains() -> None:
+    batches = list(load("quotient"))
+    for name in ("bn254_fr", "bls12_381_fr", "toy_97"):
+        of_field = [batch for batch in batches if batch.name.startswith(f"{name} ")]
+        assert {(bool(batch.domain), bool(batch.param & COEFFICIENTS)) for batch in of_field} == set(
+            product((False, True), repeat=2)
+        )
+    # The quotient of a prover is divided without remainder: its degree is below n - 1.
+    exact = [batch for batch in batches if "C = A B" in batch.name and batch.param & COEFFICIENTS]
+    assert exact
+    for batch in exact:
+        n = 1 << (batch.param & LOG_N)
+        assert not any(to_ints(batch.expected[n - 1 :: n]))
+
+
+def test_recipes_tell_a_wrong_result_wherever_it_is() -> None:
+    recipe = next(recipes("ntt"))
+    right = from_ints(by_python("ntt", recipe.residues, [to_ints(recipe.operands()["x"])]))
+    assert recipe.first_difference(right) is None
+    for at in (0, 1, 77, recipe.n - 1):
+        wrong = right.copy()
+        wrong[at, 0] ^= 1
+        assert recipe.first_difference(wrong) == at
+    assert recipe.first_difference(right[:-1]) == 0
+    unreduced = right.copy()
+    unreduced[77] = from_ints([to_ints(right[77:78])[0] + recipe.field.modulus])[0]
+    assert recipe.first_difference(unreduced) == 77
+
+
+def test_recipes_reach_the_sizes_of_the_claims() -> None:
+    sizes = {(recipe.field.name, recipe.k) for recipe in recipes("ntt", 26)}
+    assert {(name, k) for name in ("bn254_fr", "bls12_381_fr") for k in range(11, 27)} == sizes
+    assert max(recipe.k for recipe in recipes("ntt")) == 18
+    assert not list(recipes("mod-mul"))
 
 
 def test_every_file_and_source_is_in_sources_md() -> None:
@@ -68,7 +131,7 @@ def test_every_file_and_source_is_in_sources_md() -> None:
     for path in FOLDER.glob("*.msgpack"):
         name = "field_<name>.msgpack" if path.name.startswith("field_") else path.name
         assert f"`{name}`" in text
-        if path.name != "demo.msgpack":
+        if path.name not in ("demo.msgpack", "recipes.msgpack"):
             assert all(f"| `{batch.source}` |" in text for batch in read_file(path))
     assert "Apache-2.0" in text
 
@@ -97,6 +160,10 @@ def test_a_wrong_collected_answer_stops_the_build() -> None:
     assert agreed("mod-mul", 7, [[3], [5]], [1]) == [1]
     with pytest.raises(Disagreement, match=re.escape("mod-mul(0x3, 0x5) mod 0x7")):
         agreed("mod-mul", 7, [[3], [5]], [2])
+    residues = Residues(17, None, 1)
+    assert agreed_whole("ntt", residues, [[3, 5]], [8, 15]) == [8, 15]
+    with pytest.raises(Disagreement, match="ntt mod 0x11"):
+        agreed_whole("ntt", residues, [[3, 5]], [8, 2])
 
 
 def test_moduli_span_every_limb_boundary() -> None:
@@ -108,14 +175,15 @@ def test_the_demo_covers_every_op_and_its_sample_is_right() -> None:
     batches = demo_batches()
     assert {batch.op for batch in batches} == {op.name for op in OPS}
     for batch in batches:
-        rows = zip(*(to_ints(array[:SAMPLE]) for array in batch.operands.values()), strict=True)
-        assert list(batch.sample) == [PYTHON[batch.op](batch.modulus, *row) for row in rows]
+        few = SAMPLE if batch.param == 0 else 1 << batch.param
+        columns = [to_ints(array[:few]) for array in batch.operands.values()]
+        assert list(batch.sample) == by_python(batch.op, Residues(batch.modulus, None, batch.param), columns)[:SAMPLE]
         assert not batch.check(bytes(32 * batch.n))
 
 
 def test_the_demos_digest_is_of_the_answers() -> None:
     batch = min(demo_batches(), key=lambda each: each.n)
-    rows = zip(*map(to_ints, batch.operands.values()), strict=True)
-    results = b"".join(PYTHON[batch.op](batch.modulus, *row).to_bytes(32, "little") for row in rows)
+    columns = [to_ints(array) for array in batch.operands.values()]
+    results = from_ints(by_python(batch.op, Residues(batch.modulus, None, batch.param), columns)).tobytes()
     assert batch.check(results)
     assert not batch.check(results[:-1] + b"\xff")

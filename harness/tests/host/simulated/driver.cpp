@@ -192,6 +192,11 @@ API int cuMemsetD32Async(std::uintptr_t device, unsigned word, std::size_t words
     return OK;
 }
 API int cuMemHostRegister_v2(void*, std::size_t, unsigned) { return begin("cuMemHostRegister"); }
+API int cuMemHostAlloc(void** host, std::size_t bytes, unsigned) {
+    BEGIN();
+    return *host = std::calloc(1, bytes), 0;
+}
+API int cuMemFreeHost(void* host) { return std::free(host), 0; }
 API int cuMemHostUnregister(void*) { return begin("cuMemHostUnregister"); }
 
 // NVRTC looks for profilers through this; there are none.

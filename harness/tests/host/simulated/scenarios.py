@@ -13,22 +13,27 @@ import random
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from limbd.ops import by_name
-from limbd.ops.base import Call, LaunchPlan, Request, Traits
+from limbd.ops.base import Buffer, Call, LaunchPlan, Part, Request, Traits, Transfer
+from limbd.ops.ntt import NTT, param_of
+from limbd.ops.params.fields import FIELDS
+from limbd.ops.params.layout import pack
 from limbd.ops.split import LANES
 from limbd.ops.status import LimbdError, Status
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.cpu import CpuBackend
-from limbd.worker.device.cuda import CudaBackend
+from limbd.worker.device.cuda import PLAN_SHARE, CudaBackend
 
 MODULUS = (1 << 255) - 31  # eight limbs, odd, not 2^256 - c
 ILLEGAL_ADDRESS, INVALID_VALUE, NOT_PERMITTED = 700, 1, 800
 OP = by_name("mod-mul")
+BN254 = FIELDS[0]
 WIDTH = 32
 
 
@@ -48,10 +53,12 @@ class Bench:
                 self.register_unit(unit)
 
     def register_unit(self, unit: Any) -> None:
-        loaded = self.host.library(unit)
         for name in ("mod_mul", "mod_mul_full"):
-            run = ctypes.cast(loaded[f"limbd_run_{name}"], ctypes.c_void_p)
-            self.driver.simulate_kernel(name.encode(), run, ctypes.c_uint64(unit.structs[0].size))
+            self.register_kernel(unit, name)
+
+    def register_kernel(self, unit: Any, name: str) -> None:
+        run = ctypes.cast(self.host.library(unit)[f"limbd_run_{name}"], ctypes.c_void_p)
+        self.driver.simulate_kernel(name.encode(), run, ctypes.c_uint64(unit.structs[0].size))
 
     def backend(self, **options: Any) -> CudaBackend:
         return CudaBackend(cache=Cache(self.cache), poison=True, **options)
@@ -64,6 +71,47 @@ class Bench:
 
     def calls(self, name: str) -> int:
         return int(self.driver.simulated_calls(name.encode()))
+
+
+class Transforms:
+    """Transforms of 2^k elements with a root and shift of their own, their plan for a backend, and the check of the result."""
+
+    def __init__(self, bench: Bench, k: int, count: int, root: int, *, bad: int | None = None) -> None:
+        self.bench = bench
+        m, n = BN254.modulus, count << k
+        rng = random.Random(n * root)
+        x = [rng.randrange(m) for _ in range(n)]
+        if bad is not None:
+            x[bad] = m
+        omega = pow(BN254.omega(k), 2 * root + 1, m)
+        self.request: Request = NTT.decode(Call(n, param_of(k, own=True), BN254), memoryview(pack([omega, 1, *x])))
+        self.result = bytearray(n * WIDTH)
+
+    def plan(self, backend: CudaBackend) -> LaunchPlan:
+        traits = backend.traits()
+        plan = NTT.plan(self.request, Traits(traits.kind, traits.arch, 4, traits.memory))
+        for launch in plan.launches():
+            self.bench.register_kernel(launch.kernel.unit, launch.kernel.name)
+        return plan
+
+    def start(self, backend: CudaBackend) -> Any:
+        return backend.start(self.request, self.plan(backend), memoryview(self.result))
+
+    def check(self) -> None:
+        right = bytearray(len(self.result))
+        NTT.reference(self.request, memoryview(right))
+        assert self.result == right
+
+    def answer(self, backend: CudaBackend) -> None:
+        backend.finish(self.start(backend))
+        self.check()
+
+    def refused(self, backend: CudaBackend) -> LimbdError:
+        try:
+            backend.finish(self.start(backend))
+        except LimbdError as error:
+            return error
+        raise AssertionError("the batch succeeded")
 
 
 class Batch:
@@ -211,6 +259,27 @@ def poison(bench: Bench) -> None:
     assert bytes(batch.result) == b"\xa5" * len(batch.result)
 
 
+def parts(bench: Bench) -> None:
+    """Both operands in one buffer, which the launch reads in two places; a copy beyond its end is refused."""
+    backend, batch, size = bench.backend(), Batch(100, 1), 100 * WIDTH
+    (piece,) = batch.plan(backend, whole=True).pieces
+    (launch,) = piece.launches
+    buffers = (Buffer("both", "in", 2 * size), Buffer("out", "out", size))
+    copies = (Transfer("both", "a", 0, size, at=size), Transfer("both", "b", 0, size))
+    joined = replace(launch, pointers={"a": Part("both", size), "b": "both"})
+    plan = LaunchPlan(buffers, 1, (replace(piece, copies_in=copies, launches=(joined,)),))
+    backend.run(batch.request, plan, memoryview(batch.result))
+    batch.check()
+    beyond = replace(plan.pieces[0], copies_in=(replace(copies[0], at=size + 1),))
+    try:
+        backend.run(batch.request, replace(plan, pieces=(beyond,)), memoryview(batch.result))
+    except LimbdError as error:
+        assert error.status is Status.INTERNAL and "out of range" in str(error)
+    else:
+        raise AssertionError("a copy beyond its buffer")
+    assert bench.used() == 0
+
+
 def measure(bench: Bench) -> None:
     """Raw samples of one launch, over two input sets in turn, with the last results copied back."""
     backend, batches = bench.backend(), [Batch(500, 1), Batch(500, 2)]
@@ -259,11 +328,122 @@ def second_start(bench: Bench) -> None:
     assert rebuilt.cache.builds == 1
 
 
+# --- tables, and elements that may not be ---
+
+
+def tables_outlive_batches(bench: Bench) -> None:
+    """A domain's twiddles are built at its first use; two domains in turns are both right, and stay."""
+    backend = bench.backend()
+    one, other = (Transforms(bench, 5, 3, root) for root in (0, 1))
+    one.answer(backend)
+    held = bench.used()
+    assert held == sum(table.nbytes for table in one.plan(backend).tables)
+    launches = bench.calls("cuLaunchKernel")
+    one.answer(backend)
+    passes = len(one.plan(backend).pieces[0].launches)
+    assert bench.calls("cuLaunchKernel") == launches + passes
+    for batch in (other, one, other):
+        batch.answer(backend)
+    assert bench.used() == 2 * held
+    assert bench.calls("cuLaunchKernel") == launches + 4 * passes + len(other.plan(backend).tables)
+    backend.close()
+    assert bench.used() == 0
+
+
+def tables_leave_by_least_recent_use(bench: Bench) -> None:
+    """The budget holds the tables of two domains beside a batch: of three, the one that was not used for longest goes."""
+    batches = [Transforms(bench, 5, 1, root) for root in range(3)]
+    plan = batches[0].plan(bench.backend())
+    table = sum(t.nbytes for t in plan.tables)
+    budget = plan.device_bytes() + 2 * table
+    backend = bench.backend(memory=budget)
+
+    def launches(batch: Transforms) -> int:
+        before = bench.calls("cuLaunchKernel")
+        batch.answer(backend)
+        return bench.calls("cuLaunchKernel") - before - len(plan.pieces[0].launches)
+
+    built = len(plan.tables)
+    assert [launches(batches[i]) for i in (0, 1, 0, 2, 0, 1, 2)] == [built, built, 0, built, 0, built, built]
+    assert bench.used() == 2 * table
+    assert backend.peak_memory() <= budget
+
+
+def tables_make_room_for_batches(bench: Bench) -> None:
+    """Idle tables leave before a batch is refused memory, by the budget or by the device; its own stay."""
+    small, large = Transforms(bench, 8, 1, 0), Transforms(bench, 6, 8, 1)
+    plan = large.plan(bench.backend())
+    needed = plan.device_bytes() + sum(table.nbytes for table in plan.tables)
+    backend = bench.backend(memory=-(-needed * PLAN_SHARE[1] // PLAN_SHARE[0]))
+    small.answer(backend)
+    large.answer(backend)
+    assert bench.used() == sum(table.nbytes for table in plan.tables)
+    backend.close()
+    wide = bench.backend()
+    small.answer(wide)
+    bench.driver.simulate_capacity(ctypes.c_size_t(needed + 512))
+    large.answer(wide)
+    small.answer(wide)
+
+
+def a_table_that_cannot_be_built(bench: Bench) -> None:
+    """The driver refuses the builder's launch: an error, nothing is held or kept, and the next batch is right."""
+    backend, batch = bench.backend(), Transforms(bench, 5, 3, 0)
+    bench.fail("cuLaunchKernel", INVALID_VALUE)
+    assert batch.refused(backend).status is Status.INTERNAL
+    assert bench.used() == 0
+    batch.answer(backend)
+
+
+def tables_and_threads(bench: Bench) -> None:
+    """Four threads with three domains, and memory for fewer: nothing is taken away that somebody reads."""
+    plan = Transforms(bench, 5, 3, 0).plan(bench.backend())
+    backend = bench.backend(memory=2 * plan.device_bytes() + 2 * sum(table.nbytes for table in plan.tables))
+    failures: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        try:
+            for i in range(12):
+                Transforms(bench, 5, 3, (seed + i) % 3).answer(backend)
+        except BaseException as error:
+            failures.append(error)
+
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not failures, failures
+    backend.close()
+    assert bench.used() == 0
+
+
+def a_bad_element_is_told_and_costs_nothing(bench: Bench) -> None:
+    """Its index within the frame, from any piece; memory is given back, and batches in flight beside it are right."""
+    plan = Transforms(bench, 5, 1, 0).plan(bench.backend())
+    each, tables = plan.device_bytes(), sum(table.nbytes for table in plan.tables)
+    backend, good = bench.backend(memory=3 * each + tables), Transforms(bench, 5, 2, 0)
+    good.answer(backend)
+    for bad in (0, 33, 5 * 32 + 7, 10 * 32 - 1):
+        batch = Transforms(bench, 5, 10, 0, bad=bad)
+        assert len(batch.plan(backend).pieces) > 2
+        ticket = good.start(backend)
+        error = batch.refused(backend)
+        assert (error.status, error.index) == (Status.BAD_ELEMENT, bad)
+        backend.finish(ticket)
+        good.check()
+        assert bench.used() == tables
+    good.answer(backend)
+    assert bench.calls("cuMemHostAlloc") == 1
+
+
 SCENARIOS: dict[str, Callable[[Bench], None]] = {
     scenario.__name__: scenario
     for scenario in (
         *(pieces, many_pieces, one_thread_starts_more_than_fits, threads, out_of_memory, sticky, rejected_launch),
-        *(poison, measure, host_memory, second_start),
+        *(poison, parts, measure, host_memory, second_start),
+        *(tables_outlive_batches, tables_leave_by_least_recent_use, tables_make_room_for_batches),
+        *(a_table_that_cannot_be_built, tables_and_threads, a_bad_element_is_told_and_costs_nothing),
     )
 }
 

@@ -1,0 +1,93 @@
+"""ntt: transforms of 2^k elements in a registered field, forward or inverse, plain or on a coset, in any of four orders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from limbd.ops import transform
+from limbd.ops.base import Buffer, LaunchPlan, Piece, Request, Role, Traits, Transfer
+from limbd.ops.params.base import Field
+from limbd.ops.reference.ntt import ntt
+from limbd.ops.transform import ELEMENT_BYTES, Order, Scale, Transform
+from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, TransformOp, fitting, table_bytes
+from limbd.ops.tuning import TransformRow
+
+# Bits of param (wire.md section 4).
+INVERSE = 1 << 8
+COSET = 1 << 9
+ORDER_SHIFT = 10
+
+
+def param_of(k: int, *, inverse: bool = False, coset: bool = False, order: Order = Order.NN, own: bool = False) -> int:
+    """The param word. own: the payload carries omega and shift."""
+    return k | inverse * INVERSE | coset * COSET | order << ORDER_SHIFT | own * OWN_DOMAIN
+
+
+@dataclass(frozen=True)
+class Ntt(TransformOp):
+    """A launch a pass; all transforms of a frame go through the same launches, as many at once as the memory holds."""
+
+    @property
+    def known_bits(self) -> int:
+        return LOG_N | INVERSE | COSET | 3 << ORDER_SHIFT | OWN_DOMAIN
+
+    def default_shift(self, field: Field, k: int) -> int:
+        return field.generator or 1
+
+    def plan(self, request: Request, traits: Traits) -> LaunchPlan:
+        return self._plan(request, traits, self.row(request, traits))
+
+    def proof_plan(self, small: Request, plan: LaunchPlan, traits: Traits) -> LaunchPlan:
+        return self._plan(small, traits, transform.row_of(plan))
+
+    def reference(self, request: Request, result: memoryview) -> None:
+        ntt(request, result)
+
+    def _plan(self, request: Request, traits: Traits, row: TransformRow) -> LaunchPlan:
+        if request.n == 0:
+            return LaunchPlan((), 1, ())
+        k = request.param & LOG_N
+        whole = _transform(request, request.n >> k, row)
+        tables = whole.tables()
+        names = ("x", "between", "out") if whole.pass_count() > 1 else ("x", "out")
+        at_once = fitting(self, request.n >> k, len(names) * ELEMENT_BYTES << k, table_bytes(tables), traits)
+        buffers = tuple(Buffer(name, _ROLES[name], at_once * ELEMENT_BYTES << k) for name in names)
+        starts = range(0, request.n >> k, at_once)
+        pieces = tuple(_piece(request, row, start, min(at_once, (request.n >> k) - start)) for start in starts)
+        return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, tables)
+
+
+_ROLES: dict[str, Role] = {"x": "in", "between": "scratch", "out": "out"}
+
+
+def _piece(request: Request, row: TransformRow, start: int, count: int) -> Piece:
+    """`count` of the request's transforms from number `start` on."""
+    k = request.param & LOG_N
+    at, nbytes = start * ELEMENT_BYTES << k, count * ELEMENT_BYTES << k
+    own = _transform(request, count, row)
+    buffers = ("x", *("between",) * (own.pass_count() - 1), "out")
+    launches = own.passes(buffers, offset=start << k)
+    return Piece((Transfer("x", "x", at, nbytes),), launches, (Transfer("out", "result", at, nbytes),))
+
+
+def _transform(request: Request, count: int, row: TransformRow) -> Transform:
+    k, param, field = request.param & LOG_N, request.param, request.field
+    assert field is not None, "decode names the field"
+    inverse, shift = bool(param & INVERSE), request.constants["shift"] if param & COSET else 1
+    before, after = scales(field, k, shift, inverse=inverse)
+    order = Order(param >> ORDER_SHIFT & 3)
+    return Transform(field, k, request.constants["omega"], count, row, order, inverse, before, after, check=True)
+
+
+def scales(field: Field, k: int, shift: int, *, inverse: bool) -> tuple[Scale | None, Scale | None]:
+    """Factors on the way in and out: shift^i before a forward transform, shift^-i / 2^k after an inverse one."""
+    m = field.modulus
+    if not inverse:
+        return None if shift == 1 else transform.coset_scale(field, k, shift), None
+    share = pow(1 << k, -1, m)
+    if shift == 1:
+        return None, transform.constant_scale(field, share)
+    return None, transform.coset_scale(field, k, pow(shift, -1, m), share)
+
+
+NTT = Ntt(0x20, "ntt", "number-theoretic transforms of 2^k elements", ("x",))
