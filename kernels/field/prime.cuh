@@ -79,7 +79,7 @@ struct Field {
 
     // --- products ---
 
-    static __device__ __forceinline__ void multiply(uint32_t* r, const uint32_t* a, const uint32_t* b) {
+    static __device__ REPEATED void multiply(uint32_t* r, const uint32_t* a, const uint32_t* b) {
         VERIFY(within(a) && within(b));
         uint32_t m[LIMBS], product[LIMBS];
         modulus(m);
@@ -87,7 +87,7 @@ struct Field {
         finish(r, product, carry);
     }
 
-    static __device__ __forceinline__ void square(uint32_t* r, const uint32_t* a) {
+    static __device__ REPEATED void square(uint32_t* r, const uint32_t* a) {
         VERIFY(within(a));
         uint32_t t[2 * LIMBS];
         limb::wide_square<LIMBS>(t, a);
@@ -95,8 +95,8 @@ struct Field {
     }
 
     // r = a b - c d with one reduction.
-    static __device__ __forceinline__ void difference_of_products(uint32_t* r, const uint32_t* a, const uint32_t* b,
-                                                                  const uint32_t* c, const uint32_t* d) {
+    static __device__ REPEATED void difference_of_products(uint32_t* r, const uint32_t* a, const uint32_t* b,
+                                                           const uint32_t* c, const uint32_t* d) {
         VERIFY(within(a) && within(b) && within(c) && within(d));
         uint32_t t[2 * LIMBS], s[2 * LIMBS];
         limb::wide_product<LIMBS>(t, a, b);
@@ -123,7 +123,7 @@ struct Field {
     }
 
     // r = [t] / R mod m for [t] < m R: below ([t] + R m) / R < 2m.
-    static __device__ __forceinline__ void reduce(uint32_t* r, const uint32_t* t) {
+    static __device__ REPEATED void reduce(uint32_t* r, const uint32_t* t) {
         uint32_t m[LIMBS], value[LIMBS];
         modulus(m);
         const uint32_t carry = limb::montgomery_reduce<LIMBS>(value, t, m, P::N0INV);
@@ -131,7 +131,7 @@ struct Field {
     }
 
     // The same for [t] < 2 m R: below 3m, which is below R.
-    static __device__ __forceinline__ void reduce_sum(uint32_t* r, const uint32_t* t) {
+    static __device__ REPEATED void reduce_sum(uint32_t* r, const uint32_t* t) {
         static_assert(LAZY, "3m has to be below R");
         uint32_t m[LIMBS], limit[LIMBS], value[LIMBS];
         modulus(m);
