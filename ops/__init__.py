@@ -9,11 +9,12 @@ from limbd.ops.mod_inv import MOD_INV
 from limbd.ops.mod_inv_batch import MOD_INV_BATCH
 from limbd.ops.mod_mul import MOD_MUL
 from limbd.ops.mod_sub import MOD_SUB
+from limbd.ops.msm import MSM_G1, MSM_G2
 from limbd.ops.ntt import NTT
 from limbd.ops.quotient import QUOTIENT
 from limbd.ops.status import RequestError, Status
 
-OPS: tuple[Op, ...] = (MOD_MUL, MOD_ADD, MOD_SUB, MOD_EXP, MOD_INV, MOD_INV_BATCH, NTT, QUOTIENT)
+OPS: tuple[Op, ...] = (MOD_MUL, MOD_ADD, MOD_SUB, MOD_EXP, MOD_INV, MOD_INV_BATCH, NTT, QUOTIENT, MSM_G1, MSM_G2)
 
 _BY_ID = {op.id: op for op in OPS}
 _BY_NAME = {op.name: op for op in OPS}

@@ -194,7 +194,8 @@ class Buffer:
     """Device memory. nbytes is what its largest piece needs.
 
     role: in, out and scratch are of each lane. "first bad": 8 bytes for all lanes, which begin as ones and which kernels
-    lower to the index of an element that may not be: the batch then fails with BAD_ELEMENT and the lowest such index.
+    lower to the index of an element that may not be, or to a word that the op's bad_element tells apart: the batch then
+    fails with BAD_ELEMENT and the lowest such index.
     """
 
     name: str
@@ -372,6 +373,10 @@ class Op(ABC):
     @abstractmethod
     def plan(self, request: Request, traits: Traits) -> LaunchPlan:
         """How a device answers it. Raises ServiceError(OUT_OF_DEVICE_MEMORY) if the budget is below one element."""
+
+    def bad_element(self, word: int) -> RequestError:
+        """What a plan's word of the first bad element stands for, once a kernel has lowered it: here the element's index."""
+        return RequestError(Status.BAD_ELEMENT, "an element is not below the modulus", index=word)
 
     def proof_elements(self, plan: LaunchPlan) -> int:
         """Elements that a self-test needs in order to go through every part of this plan's kernels."""

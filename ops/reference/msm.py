@@ -16,7 +16,7 @@ from limbd.ops.params import curves
 from limbd.ops.params.coordinates import Coordinate, on_curve
 from limbd.ops.params.curves import Curve, Group
 from limbd.ops.params.layout import LIMB_BYTES, pack, unpack
-from limbd.ops.reference.curve import Point, plus, times
+from limbd.ops.reference.curve import Point, negate, plus, times
 from limbd.ops.status import RequestError, Status
 
 NAIVE = 8
@@ -118,3 +118,13 @@ def _curve(request: Request) -> tuple[Curve, Group]:
     group = curve.g1 if request.constants["degree"] == 1 else curve.g2
     assert group is not None, "decode refuses others"
     return curve, group
+
+
+def proof_points(curve: Curve, group: Group) -> tuple[list[int], list[Point]]:
+    """Scalars and points for a self-test: edges of the order, with equal, opposite and infinite points among the points."""
+    p, r = gmpy2.mpz(curve.base.modulus), curve.order
+    g: Point = group.generator
+    doubled, opposite = plus(g, g, p), negate(g, p)
+    points = [g, g, opposite, doubled, None, plus(doubled, g, p), negate(doubled, p), g, opposite]
+    edges = [0, 1, r - 1, 2, r - 2, r // 2, r // 3, r, (1 << 256) - 1]
+    return edges * 3, [points[(i + i // 9) % 9] for i in range(27)]

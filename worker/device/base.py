@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from limbd.ops.base import NONE_BAD, LaunchPlan, Request, Traits
-from limbd.ops.status import RequestError, Status
+from limbd.ops.base import NONE_BAD, LaunchPlan, Op, Request, Traits
 
 
 @dataclass(frozen=True)
@@ -39,10 +38,10 @@ class Outcome:
     span_ms: float = 0.0
 
 
-def refuse_bad(index: int) -> None:
+def refuse_bad(op: Op, word: int) -> None:
     """For the word of a plan whose kernels check elements. Raises RequestError(BAD_ELEMENT) unless it is NONE_BAD."""
-    if index != NONE_BAD:
-        raise RequestError(Status.BAD_ELEMENT, "an element is not below the modulus", index=index)
+    if word != NONE_BAD:
+        raise op.bad_element(word)
 
 
 Ticket = Any  # what start() hands to finish(); private to each backend

@@ -216,7 +216,7 @@ class CpuBackend:
         seconds = 0.0
         for i, piece in enumerate(plan.pieces):
             seconds += self._run_piece(piece, lanes[i % plan.lanes], arrays)
-        refuse_bad(int(found[0]))
+        refuse_bad(request.op, int(found[0]))
         return Outcome(kernel_ms=seconds * 1e3, launches=sum(len(p.launches) for p in plan.pieces))
 
     def _bind_shared(self, plan: LaunchPlan, lane: _Lane, found: npt.NDArray[np.uint64]) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from limbd.kernels.source import Sources
-from limbd.ops.base import FIRST_BAD_BYTES, Launch, LaunchPlan, Piece, Request, Table, Traits, Unit
+from limbd.ops.base import FIRST_BAD_BYTES, Launch, LaunchPlan, Op, Piece, Request, Table, Traits, Unit
 from limbd.ops.status import LimbdError, ServiceError, Status
 from limbd.worker.device import driver
 from limbd.worker.device.base import BackendInfo, Outcome, refuse_bad
@@ -47,8 +47,10 @@ class CudaTicket:
     """A batch in flight. lock: held by whoever enqueues or settles it. arrays: the host memory that its copies use.
     marks: of the pieces that are enqueued, oldest first; complete: how many of them are in whole.
     began, brought, returning, ended: before the first copy in and after the last, before the first copy out and after the
-    last. tables: what it reads beside its buffers. word: where the index of the first bad element is copied to."""
+    last. tables: what it reads beside its buffers. word: where the plan's word of the first bad element is copied to,
+    which op explains."""
 
+    op: Op
     nbytes: int = 0
     lanes: list[Lane] = field(default_factory=list)
     marks: list[Marks] = field(default_factory=list)
@@ -133,7 +135,7 @@ class CudaBackend:
 
     def start(self, request: Request, plan: LaunchPlan, result: memoryview) -> CudaTicket:
         """Enqueues the batch. The request's arrays and the result belong to the backend until finish() returns."""
-        ticket = CudaTicket(launches=sum(len(piece.launches) for piece in plan.pieces))
+        ticket = CudaTicket(request.op, launches=sum(len(piece.launches) for piece in plan.pieces))
         if not plan.pieces:
             ticket.settled = True
             return ticket
@@ -188,7 +190,7 @@ class CudaBackend:
         self._context.bind()
         self._modules.load(plan)
         alone = replace(plan, lanes=1)
-        tickets = [CudaTicket(arrays=host_arrays(q, r)) for q, r in zip(requests, results, strict=True)]
+        tickets = [CudaTicket(q.op, arrays=host_arrays(q, r)) for q, r in zip(requests, results, strict=True)]
         admitted: list[CudaTicket] = []
 
         def end() -> None:
@@ -242,7 +244,7 @@ class CudaBackend:
     def measure_copies(self, request: Request, plan: LaunchPlan, result: memoryview, *, repeats: int) -> list[float]:
         """Milliseconds of a one-piece plan's copies alone, in and out at the same time. `result` holds poison then."""
         self._context.bind()
-        ticket = CudaTicket(arrays=host_arrays(request, result))
+        ticket = CudaTicket(request.op, arrays=host_arrays(request, result))
         self._admit(ticket, replace(plan, lanes=2), budget=None)
         try:
             into, out = ticket.lanes
@@ -419,7 +421,7 @@ class CudaBackend:
     def _read_first_bad(self, ticket: CudaTicket) -> None:
         """Raises RequestError(BAD_ELEMENT) where the batch that has ended found a bad element."""
         if ticket.word:
-            refuse_bad(self._context.words.give(ticket.word))
+            refuse_bad(ticket.op, self._context.words.give(ticket.word))
 
     def _read_times(self, ticket: CudaTicket) -> None:
         """The times of a batch that has ended. One that failed, or that only measured, has none."""

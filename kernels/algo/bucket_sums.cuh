@@ -1,0 +1,238 @@
+// Sums of points over buckets whose entries lie side by side: load-balanced segmented accumulation.
+//
+// The entries of all buckets are one list, and a bucket's are a run of it. The list is cut into slices of one length, one
+// for each thread, whatever the buckets' sizes are. A thread adds up the runs of its slice. A run that begins in the slice
+// is its own: the sum goes to the bucket. One that began in an earlier slice, the head, leaves its sum as a spill, at most
+// one for each slice. Spills are a list of points, ordered by bucket, to which the same is done again (merge) until one
+// thread has all of them; there an owner adds its sum to what the bucket has already.
+//
+// A Mode says how points are added: Variable in XYZZ coordinates, by formulas that leave out the special cases, after which
+// one test finds that a run had one; Constant by complete formulas, the same number of additions whatever the points are and
+// however they are spread over buckets.
+#pragma once
+
+#include "base/element.cuh"
+#include "curve/projective.cuh"
+#include "curve/xyzz.cuh"
+
+namespace bucket_sums {
+
+constexpr uint32_t SIGN = 0x80000000u, NO_BUCKET = 0xFFFFFFFFu;
+
+// --- points in device memory ---
+
+// Limbs of a stored point: whole groups of four.
+template <class P>
+constexpr int STORED = (sizeof(P) / 4 + 3) / 4 * 4;
+
+template <class P>
+__device__ __forceinline__ void load(P& point, const uint32_t* array, uint64_t index) {
+    uint32_t limbs[STORED<P>];
+    element::load<STORED<P>>(limbs, array, index);
+    limb::copy<sizeof(P) / 4>(reinterpret_cast<uint32_t*>(&point), limbs);
+}
+
+template <class P>
+__device__ __forceinline__ void store(uint32_t* array, uint64_t index, const P& point) {
+    element::store<STORED<P>, sizeof(P) / 4>(array, index, reinterpret_cast<const uint32_t*>(&point));
+}
+
+// The point of an entry: its index, and bit 31 for the opposite.
+template <class C>
+__device__ __forceinline__ void load_entry(curve::Affine<C>& point, const uint32_t* points, uint32_t entry) {
+    load(point, points, entry & ~SIGN);
+    curve::negate_if(point, (entry & SIGN) != 0);
+}
+
+// --- modes ---
+
+template <class C>
+struct Variable {
+    using Group = C;
+    using Sum = xyzz::Point<C>;
+    static constexpr bool CONSTANT = false;
+
+    // sum = (first ? nothing : sum) + point. No point is infinity.
+    static __device__ __forceinline__ void accumulate(Sum& sum, const curve::Affine<C>& point, bool first) {
+        if (first) {
+            limb::copy<C::LIMBS>(sum.x, point.x);
+            limb::copy<C::LIMBS>(sum.y, point.y);
+            curve::FieldOf<C>::one(sum.zz);
+            curve::FieldOf<C>::one(sum.zzz);
+        } else {
+            add_affine_unchecked(sum, point);
+        }
+    }
+
+    // Of a run's sum: whether it has to be taken again by complete additions.
+    static __device__ __forceinline__ bool is_doubtful(const Sum& sum) { return is_infinity(sum); }
+};
+
+template <class C>
+struct Constant {
+    using Group = C;
+    using Sum = projective::Point<C>;
+    static constexpr bool CONSTANT = true;
+
+    static __device__ __forceinline__ void accumulate(Sum& sum, const curve::Affine<C>& point, bool first) {
+        Sum nothing;
+        set_infinity(nothing);
+        select(sum, first, nothing, sum);
+        add_affine(sum, point);
+    }
+    static __device__ __forceinline__ bool is_doubtful(const Sum&) { return false; }
+    static __device__ __forceinline__ void select(Sum& r, bool condition, const Sum& a, const Sum& b) {
+        limb::select<C::LIMBS>(r.x, condition, a.x, b.x);
+        limb::select<C::LIMBS>(r.y, condition, a.y, b.y);
+        limb::select<C::LIMBS>(r.z, condition, a.z, b.z);
+    }
+};
+
+template <class C, bool CONSTANT_WORK>
+struct ModeFor {
+    using type = Variable<C>;
+};
+template <class C>
+struct ModeFor<C, true> {
+    using type = Constant<C>;
+};
+
+template <class C, bool CONSTANT_WORK>
+using ModeOf = typename ModeFor<C, CONSTANT_WORK>::type;
+
+// --- entries ---
+
+// The last run that begins at an entry or before it. runs: pairs of first entry and bucket, `count` of them, the first at 0.
+__device__ __forceinline__ uint32_t run_at(const uint32_t* runs, uint32_t count, uint32_t entry) {
+    uint32_t low = 0, high = count;
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (runs[2 * uint64_t(middle)] <= entry) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+// The sum of entries begin .. end-1 by complete additions.
+template <class M>
+__device__ __noinline__ void sum_again(typename M::Sum& sum, const uint32_t* points, const uint32_t* entries, uint32_t begin,
+                                       uint32_t end) {
+    set_infinity(sum);
+    for (uint32_t at = begin; at < end; ++at) {
+        curve::Affine<typename M::Group> point;
+        load_entry(point, points, entries[at]);
+        add_affine(sum, point);
+    }
+}
+
+// Slice number `slice` of the entries. args: points, entries, runs, totals (entries, runs), length, buckets, spills and
+// spill_buckets.
+template <class M, class Args>
+__device__ __forceinline__ void accumulate_slice(const Args& args, uint32_t slice) {
+    const uint32_t total = args.totals[0];
+    const uint64_t first = uint64_t(slice) * args.length;
+    if (first >= total) {
+        args.spill_buckets[slice] = NO_BUCKET;
+        return;
+    }
+    const uint32_t begin = uint32_t(first), end = uint32_t(min(uint64_t(total), first + args.length));
+    const uint32_t* run = args.runs + 2 * uint64_t(run_at(args.runs, args.totals[1], begin));
+    bool head = run[0] < begin;
+    args.spill_buckets[slice] = head ? run[1] : NO_BUCKET;
+    uint32_t run_begin = begin, run_end = min(end, run[2]);
+    typename M::Sum sum;
+    curve::Affine<typename M::Group> point, next;
+    load_entry(next, args.points, args.entries[begin]);
+    for (uint32_t at = begin; at < end; ++at) {
+        point = next;
+        if (at + 1 < end) load_entry(next, args.points, args.entries[at + 1]);
+        M::accumulate(sum, point, at == run_begin);
+        if (at + 1 != run_end) continue;
+        if (M::is_doubtful(sum)) sum_again<M>(sum, args.points, args.entries, run_begin, run_end);
+        store(head ? args.spills : args.buckets, head ? slice : run[1], sum);
+        head = false;
+        run += 2;
+        run_begin = run_end;
+        if (run_end < end) run_end = min(end, run[2]);
+    }
+}
+
+// --- spills ---
+
+// Where a slice's run of spills ends: to the bucket, or for the head to the next level's spills.
+template <class M, class Args>
+__device__ __forceinline__ void finish_run(const Args& args, uint32_t slice, uint32_t bucket, bool head,
+                                           const typename M::Sum& sum) {
+    if (head) {
+        store(args.next_spills, slice, sum);
+        args.next_spill_buckets[slice] = bucket;
+        return;
+    }
+    typename M::Sum whole;
+    load(whole, args.buckets, bucket);
+    add(whole, sum);
+    store(args.buckets, bucket, whole);
+}
+
+// Slice number `slice` of args.count spills: args.spills and spill_buckets, to next_spills and next_spill_buckets.
+template <class M, class Args>
+__device__ __forceinline__ void merge_slice(const Args& args, uint32_t slice) {
+    const uint32_t begin = slice * args.length, end = min(args.count, begin + args.length);
+    args.next_spill_buckets[slice] = NO_BUCKET;
+    const uint32_t before = begin > 0 ? args.spill_buckets[begin - 1] : NO_BUCKET;
+    uint32_t bucket = args.spill_buckets[begin];
+    bool head = bucket == before, first = true;
+    typename M::Sum sum, spill;
+    set_infinity(sum);
+    for (uint32_t at = begin; at < end; ++at) {
+        const uint32_t following = at + 1 < end ? args.spill_buckets[at + 1] : NO_BUCKET;
+        if (bucket != NO_BUCKET) {
+            load(spill, args.spills, at);
+            if (first) set_infinity(sum);
+            add(sum, spill);
+            first = false;
+            if (following != bucket) finish_run<M>(args, slice, bucket, head, sum);
+        }
+        if (following != bucket) {
+            head = false;
+            first = true;
+        }
+        bucket = following;
+    }
+}
+
+// The same with two additions for each spill, whether there is one or not.
+template <class M, class Args>
+__device__ __forceinline__ void merge_slice_constant(const Args& args, uint32_t slice) {
+    const uint32_t begin = slice * args.length, end = min(args.count, begin + args.length);
+    args.next_spill_buckets[slice] = NO_BUCKET;
+    uint32_t bucket = args.spill_buckets[begin];
+    bool head = begin > 0 && bucket == args.spill_buckets[begin - 1], first = true;
+    typename M::Sum sum, other, nothing;
+    set_infinity(nothing);
+    sum = nothing;
+    for (uint32_t at = begin; at < end; ++at) {
+        const uint32_t following = at + 1 < end ? args.spill_buckets[at + 1] : NO_BUCKET;
+        const bool there = bucket != NO_BUCKET, ends = there && following != bucket, owned = ends && !head;
+        M::select(sum, first, nothing, sum);
+        other = nothing;
+        if (there) load(other, args.spills, at);
+        add(sum, other);
+        other = nothing;
+        if (owned) load(other, args.buckets, bucket);
+        add(other, sum);
+        if (owned) store(args.buckets, bucket, other);
+        if (ends && head) {
+            store(args.next_spills, slice, sum);
+            args.next_spill_buckets[slice] = bucket;
+        }
+        first = following != bucket;
+        head = head && following == bucket;
+        bucket = following;
+    }
+}
+
+}  // namespace bucket_sums

@@ -1,0 +1,250 @@
+// The sort of a multi-scalar multiplication: scalars -> for each bucket the points that belong in it. Integers alone, the
+// same for every curve.
+//
+// A row is one window of one vector of scalars; row v W + w is window w of vector v. A row has `buckets` buckets: bucket
+// |d| - 1 takes the points whose digit is d, negated for d < 0. Where `spare` is set (constant work) there is one more,
+// bucket 2^(c-1), for digits that are 0; without it those are left out. An entry is a point's index, with bit 31 for its
+// sign.
+//
+// Passes: digits; then by the high bits of the bucket (`keys` partitions of a row, of 2^low_bits buckets each), then by the
+// low bits within each partition. Each pass counts, scans and scatters; with low_bits = 0 the first pass is all.
+#include "algo/counting_sort.cuh"
+#include "algo/digits.cuh"
+#include "algo/scan.cuh"
+#include "base/element.cuh"
+#include "unit.cuh"
+
+namespace {
+
+constexpr int WARPS = THREADS / 32;
+constexpr uint32_t SIGN = 0x80000000u;
+
+struct Digit {
+    uint32_t bucket;  // counting_sort::NONE: left out
+    uint32_t sign;
+};
+
+template <class Args>
+__device__ __forceinline__ Digit digit_of(const Args& args, uint32_t raw) {
+    const int32_t d = int32_t(raw) - int32_t((1u << (args.width - 1)) - 1);
+    if (d == 0) return {args.spare ? 1u << (args.width - 1) : counting_sort::NONE, 0};
+    return {uint32_t(d < 0 ? -d : d) - 1, d < 0 ? SIGN : 0};
+}
+
+// The items of a tile of one row: thread t has t, t + THREADS, .. of the tile.
+template <class Args>
+struct RowTile {
+    uint32_t row, first;
+
+    __device__ __forceinline__ RowTile(const Args& args)
+        : row(blockIdx.x / args.tiles), first(blockIdx.x % args.tiles * (THREADS * ITEMS) + threadIdx.x) {}
+
+    __device__ __forceinline__ void keys(const Args& args, uint32_t (&key)[ITEMS], Digit (&digit)[ITEMS]) const {
+        UNROLL
+        for (int i = 0; i < ITEMS; ++i) {
+            const uint32_t at = first + i * THREADS;
+            digit[i] = {counting_sort::NONE, 0};
+            if (at < args.count) digit[i] = digit_of(args, args.digits[uint64_t(row) * args.count + at]);
+            key[i] = digit[i].bucket == counting_sort::NONE ? counting_sort::NONE : digit[i].bucket >> args.low_bits;
+        }
+    }
+};
+
+// The items of a tile of one partition: tiles are numbered partition by partition, and tile_starts says where each begins.
+template <class Args>
+struct PartitionTile {
+    uint32_t partition, begin, end;
+
+    __device__ __forceinline__ PartitionTile(const Args& args, uint32_t* shared) {
+        if (threadIdx.x == 0) {
+            // The last partition that begins at this tile or before it.
+            uint32_t low = 0, high = args.partitions;
+            while (high - low > 1) {
+                const uint32_t middle = (low + high) / 2;
+                if (args.tile_starts[middle] <= blockIdx.x) {
+                    low = middle;
+                } else {
+                    high = middle;
+                }
+            }
+            shared[0] = low;
+        }
+        __syncthreads();
+        partition = shared[0];
+        const uint32_t stop = args.starts[partition + 1], tile = blockIdx.x - args.tile_starts[partition];
+        begin = min(stop, args.starts[partition] + tile * (THREADS * ITEMS));
+        end = min(stop, begin + THREADS * ITEMS);
+        __syncthreads();
+    }
+
+    __device__ __forceinline__ void keys(const Args& args, uint32_t (&key)[ITEMS]) const {
+        UNROLL
+        for (int i = 0; i < ITEMS; ++i) {
+            const uint32_t at = begin + threadIdx.x + i * THREADS;
+            key[i] = at < end ? args.low_keys[at] : counting_sort::NONE;
+        }
+    }
+
+    // The partition's first bucket, in the array of all rows' buckets.
+    __device__ __forceinline__ uint64_t first_bucket(const Args& args) const {
+        return uint64_t(partition / args.keys) * args.buckets + (uint64_t(partition % args.keys) << args.low_bits);
+    }
+};
+
+// Two sums at once.
+struct Sums {
+    static constexpr int LIMBS = 2;
+    __device__ __forceinline__ void one(uint32_t* r) const { r[0] = r[1] = 0; }
+    __device__ __forceinline__ void multiply(uint32_t* r, const uint32_t* a, const uint32_t* b) const {
+        r[0] = a[0] + b[0];
+        r[1] = a[1] + b[1];
+    }
+};
+
+// What a count adds to the two sums: itself, and the tiles that it takes or (compacting) whether it is there at all.
+template <class Args>
+__device__ __forceinline__ void summands(const Args& args, uint32_t* r, uint64_t index, uint64_t end) {
+    const uint32_t count = index < end ? args.counts[index] : 0;
+    r[0] = count;
+    r[1] = args.compact ? count != 0 : (count + THREADS * ITEMS - 1) / (THREADS * ITEMS);
+}
+
+}  // namespace
+
+// digits[row][i] = the raw digit of scalar i: d + 2^(c-1) - 1. A point at infinity has zeros for digits.
+extern "C" __global__ void __launch_bounds__(256) msm_digits(const msm_digits_args args) {
+    const uint64_t index = element::own_index();
+    if (index >= uint64_t(args.count) * args.vectors) return;
+    const uint32_t vector = uint32_t(index / args.count), at = uint32_t(index % args.count);
+    uint32_t s[digits::SCALAR_WORDS], sum[digits::WORDS];
+    element::load<digits::SCALAR_WORDS>(s, args.scalars, index);
+    digits::reduce(s, s, args.order, args.r2, args.n0inv);
+    limb::mask<digits::SCALAR_WORDS>(s, args.infinite[at] == 0);
+    digits::add_offset(sum, s, args.offset);
+    for (uint32_t w = 0; w < args.windows; ++w) {
+        args.digits[(uint64_t(vector) * args.windows + w) * args.count + at] = digits::window(sum, w * args.width, args.width);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) msm_clear(const msm_clear_args args) {
+    const uint64_t index = element::own_index();
+    if (index < args.n) args.counts[index] = 0;
+}
+
+// counts[row][key] += the tile's items.
+extern "C" __global__ void __launch_bounds__(THREADS) msm_count(const msm_count_args args) {
+    DYNAMIC_SHARED(uint32_t, counts);
+    const RowTile<msm_count_args> tile(args);
+    uint32_t key[ITEMS], rank[ITEMS];
+    Digit digit[ITEMS];
+    tile.keys(args, key, digit);
+    counting_sort::count(counts, args.keys, key, rank);
+    counting_sort::add_totals(args.counts + uint64_t(tile.row) * args.keys, counts, args.keys);
+}
+
+// Entries, and the low bits of their buckets, in their partitions' places.
+extern "C" __global__ void __launch_bounds__(THREADS) msm_scatter(const msm_scatter_args args) {
+    DYNAMIC_SHARED(uint32_t, counts);
+    const RowTile<msm_scatter_args> tile(args);
+    uint32_t key[ITEMS], rank[ITEMS];
+    Digit digit[ITEMS];
+    tile.keys(args, key, digit);
+    counting_sort::count(counts, args.keys, key, rank);
+    counting_sort::take_places(args.cursors + uint64_t(tile.row) * args.keys, counts, args.keys);
+    UNROLL
+    for (int i = 0; i < ITEMS; ++i) {
+        if (key[i] == counting_sort::NONE) continue;
+        const uint32_t place = counts[key[i]] + rank[i];
+        args.entries[place] = (tile.first + i * THREADS) | digit[i].sign;
+        if (args.low_bits != 0) args.low_keys[place] = digit[i].bucket & ((1u << args.low_bits) - 1);
+    }
+}
+
+// counts[bucket] += the tile's items.
+extern "C" __global__ void __launch_bounds__(THREADS) msm_count_low(const msm_count_low_args args) {
+    DYNAMIC_SHARED(uint32_t, counts);
+    const PartitionTile<msm_count_low_args> tile(args, counts);
+    if (tile.begin >= tile.end) return;
+    uint32_t key[ITEMS], rank[ITEMS];
+    tile.keys(args, key);
+    const uint32_t keys = 1u << args.low_bits;
+    counting_sort::count(counts, keys, key, rank);
+    counting_sort::add_totals(args.counts + tile.first_bucket(args), counts, keys);
+}
+
+// Entries in their buckets' places.
+extern "C" __global__ void __launch_bounds__(THREADS) msm_scatter_low(const msm_scatter_low_args args) {
+    DYNAMIC_SHARED(uint32_t, counts);
+    const PartitionTile<msm_scatter_low_args> tile(args, counts);
+    if (tile.begin >= tile.end) return;
+    uint32_t key[ITEMS], rank[ITEMS];
+    tile.keys(args, key);
+    const uint32_t keys = 1u << args.low_bits;
+    counting_sort::count(counts, keys, key, rank);
+    counting_sort::take_places(args.cursors + tile.first_bucket(args), counts, keys);
+    UNROLL
+    for (int i = 0; i < ITEMS; ++i) {
+        if (key[i] == counting_sort::NONE) continue;
+        args.sorted[counts[key[i]] + rank[i]] = args.entries[tile.begin + threadIdx.x + i * THREADS];
+    }
+}
+
+// Block b's sums of its chunk of counts.
+extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_sums(const msm_scan_sums_args args) {
+    __shared__ scan::Totals<2, WARPS> totals;
+    const uint64_t begin = uint64_t(blockIdx.x) * args.chunk, end = min(args.n, begin + args.chunk);
+    uint32_t own[2] = {0, 0}, total[2], one[2];
+    for (uint64_t i = begin + threadIdx.x; i < end; i += THREADS) {
+        summands(args, one, i, end);
+        own[0] += one[0];
+        own[1] += one[1];
+    }
+    scan::inclusive<WARPS>(Sums{}, own, total, totals);
+    if (threadIdx.x == 0) {
+        args.sums[2 * blockIdx.x] = total[0];
+        args.sums[2 * blockIdx.x + 1] = total[1];
+    }
+}
+
+// starts[i] = cursors[i] = the sum of the counts before i, and starts[n] = that of all.
+// seconds: without `compact` the tiles before i, likewise; with it, for the k-th count that is not 0: the sum before it and
+// its index, and after the last one the sum of all. totals: both sums over all.
+extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_apply(const msm_scan_apply_args args) {
+    __shared__ scan::Totals<2, WARPS> totals;
+    uint32_t base[2] = {0, 0}, total[2];
+    for (uint32_t b = threadIdx.x; b < blockIdx.x; b += THREADS) {
+        base[0] += args.sums[2 * b];
+        base[1] += args.sums[2 * b + 1];
+    }
+    scan::inclusive<WARPS>(Sums{}, base, total, totals);
+    base[0] = total[0];
+    base[1] = total[1];
+    const uint64_t begin = uint64_t(blockIdx.x) * args.chunk, end = min(args.n, begin + args.chunk);
+    for (uint64_t from = begin; from < end; from += THREADS) {
+        const uint64_t i = from + threadIdx.x;
+        uint32_t before[2];
+        summands(args, before, i, end);
+        const bool there = before[0] != 0;
+        __syncthreads();
+        scan::exclusive<WARPS>(Sums{}, before, total, totals);
+        const uint32_t first = base[0] + before[0], second = base[1] + before[1];
+        if (i < end) {
+            args.starts[i] = first;
+            args.cursors[i] = first;
+            if (!args.compact) args.seconds[i] = second;
+            if (args.compact && there) {
+                args.seconds[2 * uint64_t(second)] = first;
+                args.seconds[2 * uint64_t(second) + 1] = uint32_t(i);
+            }
+        }
+        base[0] += total[0];
+        base[1] += total[1];
+    }
+    if (end == args.n && threadIdx.x == 0) {
+        args.starts[args.n] = base[0];
+        if (!args.compact) args.seconds[args.n] = base[1];
+        if (args.compact) args.seconds[2 * uint64_t(base[1])] = base[0];
+        args.totals[0] = base[0];
+        args.totals[1] = base[1];
+    }
+}

@@ -1,0 +1,146 @@
+"""msm-g1, msm-g2: the sum of s_i P_i over the points of a registered curve, for one or many vectors of scalars."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from limbd.ops.base import LIMB_BYTES, Call, LaunchPlan, Op, Request, Traits, Unit, check_length
+from limbd.ops.msm_plan import SCALAR_BYTES, Question, plan_of
+from limbd.ops.msm_tuning import msm_row
+from limbd.ops.params import curves
+from limbd.ops.params.curves import CURVES, Curve, Group, GroupName
+from limbd.ops.reference.msm import NOT_BELOW_P, NOT_IN_SUBGROUP, NOT_ON_CURVE, encode_points, msm, proof_points
+from limbd.ops.status import RequestError, Status
+
+# Bits of param (wire.md section 4).
+CURVE = 0xFF
+CHECK_SUBGROUP = 1 << 8
+CONSTANT_WORK = 1 << 9
+VECTORS_SHIFT = 16
+MAX_VECTORS = 1 << 16
+
+# Numbers of kernels/entry/msm_points.cu.
+REASON_BITS = 2
+REASONS = (NOT_BELOW_P, NOT_ON_CURVE, NOT_IN_SUBGROUP)
+
+
+def param_of(curve: Curve, *, vectors: int = 1, check_subgroup: bool = False, constant_work: bool = False) -> int:
+    """The param word of version 1."""
+    return (
+        curve.id & CURVE
+        | check_subgroup * CHECK_SUBGROUP
+        | constant_work * CONSTANT_WORK
+        | (vectors - 1) << VECTORS_SHIFT
+    )
+
+
+def vectors_of(param: int) -> int:
+    return (param >> VECTORS_SHIFT) + 1
+
+
+@dataclass(frozen=True)
+class Msm(Op):
+    """Both ops, by their group. n counts scalars; the points are the same for all vectors."""
+
+    group: GroupName = "g1"
+
+    @property
+    def stem(self) -> str:
+        return "msm"
+
+    def check(self, call: Call) -> None:
+        known = CURVE | CHECK_SUBGROUP | CONSTANT_WORK | (MAX_VECTORS - 1) << VECTORS_SHIFT
+        if call.param & ~known:
+            raise RequestError(Status.BAD_PARAM, f"{self.name}: unknown bits in param {call.param:#x}")
+        curve = self._curve(call)
+        if curve is None or curve.group(self.group) is None or (curve.toy and not call.toys):
+            names = ", ".join(curve.name for curve in CURVES if curve.group(self.group) and not curve.toy)
+            raise RequestError(
+                Status.BAD_PARAM, f"{self.name}: no curve {call.param & CURVE:#x}", hint=f"there are {names}"
+            )
+
+    def payload_bytes(self, call: Call) -> int | None:
+        curve, vectors = self._curve(call), vectors_of(call.param)
+        group = curve.group(self.group) if curve else None
+        if curve is None or group is None or call.n % vectors:
+            return None
+        return call.n * SCALAR_BYTES + call.n // vectors * curve.point_bytes(group)
+
+    def result_bytes(self, call: Call) -> int:
+        curve, group = self._found(call)
+        return vectors_of(call.param) * curve.point_bytes(group)
+
+    def result_count(self, call: Call) -> int:
+        return vectors_of(call.param)
+
+    def decode(self, call: Call, payload: memoryview) -> Request:
+        self.check(call)
+        check_length(self, call, payload)
+        curve, group = self._found(call)
+        count, width = call.n // vectors_of(call.param), curve.point_bytes(group)
+        words = np.frombuffer(payload, dtype="<u4")
+        at = call.n * SCALAR_BYTES // LIMB_BYTES
+        arrays = {"scalars": words[:at].reshape(call.n, SCALAR_BYTES // LIMB_BYTES)}
+        arrays["points"] = words[at:].reshape(count, width // LIMB_BYTES)
+        constants = {"degree": group.degree}
+        return Request(self, call.n, call.param, curve.order, width, arrays, None, constants)
+
+    def plan(self, request: Request, traits: Traits) -> LaunchPlan:
+        question = self._question(request)
+        return plan_of(question, traits, partial(msm_row, traits.kind, traits.arch, question.curve, self.group))
+
+    def bad_element(self, word: int) -> RequestError:
+        return RequestError(Status.BAD_ELEMENT, REASONS[word & (1 << REASON_BITS) - 1], index=word >> REASON_BITS)
+
+    def proof_request(self, request: Request, plan: LaunchPlan) -> Request:
+        """Few points with what goes wrong: equal, opposite and infinite ones, scalars at the edges."""
+        curve, group = self._found(Call(request.n, request.param))
+        scalars, points = proof_points(curve, group)
+        payload = b"".join(int(s).to_bytes(SCALAR_BYTES, "little") for s in scalars) + encode_points(
+            points, curve, group
+        )
+        param = request.param & (1 << VECTORS_SHIFT) - 1
+        memory = np.frombuffer(payload, np.uint8).copy()
+        return self.decode(Call(len(scalars), param), memory.data)
+
+    def units(self, traits: Traits) -> tuple[Unit, ...]:
+        questions = (
+            Question(curve, self.group, 1 << log, 1, constant, curve.g1.cofactor != 1)
+            for curve in CURVES
+            if curve.group(self.group) and not curve.toy
+            for constant in (False, True)
+            for log in (4, 20)
+        )
+        plans = (
+            plan_of(question, traits, partial(msm_row, traits.kind, traits.arch, question.curve, self.group))
+            for question in questions
+        )
+        return tuple(dict.fromkeys(launch.kernel.unit for plan in plans for launch in plan.launches()))
+
+    def reference(self, request: Request, result: memoryview) -> None:
+        msm(request, result)
+
+    def _curve(self, call: Call) -> Curve | None:
+        return curves.by_low_byte(call.param & CURVE)
+
+    def _found(self, call: Call) -> tuple[Curve, Group]:
+        """Of a call that check() has seen."""
+        curve = self._curve(call)
+        group = curve.group(self.group) if curve else None
+        assert curve is not None and group is not None, "check refuses others"
+        return curve, group
+
+    def _question(self, request: Request) -> Question:
+        curve, _ = self._found(Call(request.n, request.param))
+        vectors = vectors_of(request.param)
+        constant, subgroup = bool(request.param & CONSTANT_WORK), bool(request.param & CHECK_SUBGROUP)
+        return Question(curve, self.group, request.n // vectors, vectors, constant, subgroup)
+
+
+_OPERANDS = ("scalars", "points")
+
+MSM_G1 = Msm(0x30, "msm-g1", "sums of scalar multiples of points of a curve, over its base field", _OPERANDS, "g1")
+MSM_G2 = Msm(0x31, "msm-g2", "the same over the field's quadratic extension", _OPERANDS, "g2")

@@ -1,0 +1,67 @@
+"""How a multi-scalar multiplication is cut, by the number of points and by the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from limbd.ops.params.curves import Curve, GroupName
+
+
+@dataclass(frozen=True)
+class MsmRow:
+    """width: bits of a window. low_bits: of a bucket's number, which the sort's second pass takes; 0, one pass is all.
+    slice: entries that a thread adds up. merge: spills that a thread adds up. log_segment: log2 of the buckets or pairs that
+    a thread of the reduction adds up. accumulate_block, reduce_block: threads a block. source: as in limbd.ops.tuning.
+    """
+
+    width: int
+    low_bits: int
+    slice: int
+    merge: int
+    log_segment: int
+    accumulate_block: int
+    reduce_block: int
+    source: str
+
+
+# Counters of a block of the sort: 16 KiB of shared memory, which needs no opt-in.
+MAX_KEYS = 4096
+LOG_MAX_KEYS = 12
+
+# Above this many bits of bucket number the sort takes two passes.
+ONE_PASS_BITS = 10
+
+MAX_WIDTH = 22
+
+MODEL = "unmeasured: the fewest additions by count"
+UNMEASURED = "unmeasured: as an experiment of before this project's code had it"
+
+# log2 of the points, rounded up -> window on a GPU.
+_GPU_WIDTHS = ((12, 8), (14, 10), (16, 13), (18, 15), (20, 16), (22, 17), (24, 20))
+
+
+def msm_row(kind: str, arch: str, curve: Curve, group: GroupName, count: int) -> MsmRow:
+    """kind, arch: of limbd.ops.base.Traits. count: points of one piece, at least 1."""
+    if kind == "cpu":
+        return with_width(_fewest_additions(curve.scalar.bits, count), 1024, 64, 6, MODEL)
+    log = (count - 1).bit_length()
+    width = next((width for up_to, width in _GPU_WIDTHS if log <= up_to), _GPU_WIDTHS[-1][1])
+    return with_width(min(width, curve.scalar.bits + 1), 32, 8, 3, UNMEASURED)
+
+
+def with_width(width: int, slice_length: int, merge: int, log_segment: int, source: str) -> MsmRow:
+    """A row whose sort is chosen by the window's width."""
+    bits = width - 1
+    low_bits = 0 if bits <= ONE_PASS_BITS else min(LOG_MAX_KEYS, max(bits // 2, bits - ONE_PASS_BITS))
+    return MsmRow(max(2, width), low_bits, slice_length, merge, log_segment, 128, 128, source)
+
+
+@cache
+def _fewest_additions(bits: int, count: int) -> int:
+    """By additions into buckets (10 products) and of buckets (2 of 14 each)."""
+
+    def products(width: int) -> int:
+        return -(-(bits + 1) // width) * (10 * count + (28 << (width - 1)))
+
+    return min(range(2, MAX_WIDTH), key=products)

@@ -1,0 +1,147 @@
+"""The compile units of multi-scalar multiplication, and their kernels: one sort for all curves, and for each group of a
+curve the check of points, the additions into buckets, and what follows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from limbd.ops.base import LIMB_BYTES, Kernel, Member, Struct, Unit
+from limbd.ops.params.curves import Curve, GroupName
+from limbd.ops.params.render import group_struct_name, render_group
+
+SCALAR_LIMBS = 8
+# Of a scalar with the digits' offset (kernels/algo/digits.cuh).
+OFFSET_LIMBS = SCALAR_LIMBS + 2
+
+# A tile of the sort: one block's items.
+SORT_BLOCK = 256
+SORT_ITEMS = 16
+TILE = SORT_BLOCK * SORT_ITEMS
+
+DIGITS_BLOCK = 256
+POINTS_BLOCK = 128
+
+
+def _words(*names: str) -> tuple[Member, ...]:
+    return tuple(Member(name, "u32") for name in names)
+
+
+def _in(*names: str) -> tuple[Member, ...]:
+    return tuple(Member(name, "in") for name in names)
+
+
+def _out(*names: str) -> tuple[Member, ...]:
+    return tuple(Member(name, "scratch") for name in names)
+
+
+_ROW = _words("count", "tiles", "keys", "width", "low_bits", "spare")
+_PARTITION = (*_in("tile_starts", "starts", "low_keys"), *_words("partitions", "keys", "low_bits", "buckets"))
+
+_SORT: dict[str, tuple[Member, ...]] = {
+    "msm_digits": (
+        *_in("scalars", "infinite"),
+        *_out("digits"),
+        *(Member(name, "limbs", SCALAR_LIMBS) for name in ("order", "r2")),
+        Member("offset", "limbs", OFFSET_LIMBS),
+        *_words("n0inv", "count", "vectors", "windows", "width"),
+    ),
+    "msm_clear": (*_out("counts"), Member("n", "u64")),
+    "msm_count": (*_in("digits"), *_out("counts"), *_ROW),
+    "msm_scatter": (*_in("digits"), *_out("cursors", "entries", "low_keys"), *_ROW),
+    "msm_count_low": (*_PARTITION, *_out("counts")),
+    "msm_scatter_low": (*_PARTITION, *_in("entries"), *_out("cursors", "sorted")),
+    "msm_scan_sums": (*_in("counts"), *_out("sums"), Member("n", "u64"), *_words("chunk", "compact")),
+    "msm_scan_apply": (
+        *_in("counts", "sums"),
+        *_out("starts", "cursors", "seconds", "totals"),
+        Member("n", "u64"),
+        *_words("chunk", "compact"),
+    ),
+}
+
+_POINTS: dict[str, tuple[Member, ...]] = {
+    "msm_points": (*_in("wire"), *_out("points", "infinite", "bad"), Member("n", "u64"), Member("offset", "u64")),
+    "msm_subgroup": (
+        *_in("points", "infinite"),
+        *_out("bad"),
+        Member("n", "u64"),
+        Member("offset", "u64"),
+        Member("order", "limbs", SCALAR_LIMBS),
+    ),
+}
+
+_ACCUMULATE: dict[str, tuple[Member, ...]] = {
+    "msm_accumulate": (
+        *_in("points", "entries", "runs", "totals"),
+        *_out("buckets", "spills", "spill_buckets"),
+        *_words("slices", "length"),
+    )
+}
+
+_REDUCE: dict[str, tuple[Member, ...]] = {
+    "msm_merge": (
+        *_in("spills", "spill_buckets"),
+        *_out("buckets", "next_spills", "next_spill_buckets"),
+        *_words("count", "length"),
+    ),
+    "msm_segments": (
+        *_in("starts", "buckets"),
+        *_out("sums", "weighted"),
+        Member("n", "u64"),
+        *_words("row_buckets", "segments", "log_segment"),
+    ),
+    "msm_segments_next": (
+        *_in("sums", "weighted"),
+        *_out("next_sums", "next_weighted"),
+        Member("n", "u64"),
+        *_words("log_segment", "weight"),
+    ),
+    "msm_fold": (
+        *_in("weighted"),
+        *_out("kept", "out"),
+        *_words("vectors", "windows", "width", "is_first", "is_last"),
+    ),
+}
+
+_SYNCHRONISING = frozenset(_SORT) - {"msm_digits", "msm_clear"}
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """What one multiplication launches: by name."""
+
+    by_name: dict[str, Kernel]
+
+    def __getitem__(self, name: str) -> Kernel:
+        return self.by_name[name]
+
+    def units(self) -> tuple[Unit, ...]:
+        return tuple(dict.fromkeys(kernel.unit for kernel in self.by_name.values()))
+
+
+@cache
+def kernels(curve: Curve, name: GroupName, accumulate_block: int, reduce_block: int, constant: bool) -> Kernels:
+    """constant: of the kernels for constant work. The blocks are the largest that the two units are compiled for."""
+    group = f"{render_group(curve, name)}using GROUP = {group_struct_name(curve, name)};\n"
+    plain = ("WORDS", curve.base.element_bytes // LIMB_BYTES)
+    mode = ("CONSTANT_WORK", int(constant))
+    found = {
+        **_kernels("msm_sort", _SORT, SORT_BLOCK, (("THREADS", SORT_BLOCK), ("ITEMS", SORT_ITEMS)), ""),
+        **_kernels("msm_points", _POINTS, POINTS_BLOCK, (plain,), group),
+        **_kernels("msm", _ACCUMULATE, accumulate_block, (("THREADS", accumulate_block), mode), group),
+        **_kernels("msm_reduce", _REDUCE, reduce_block, (plain, ("THREADS", reduce_block), mode), group),
+    }
+    return Kernels(found)
+
+
+def _kernels(
+    entry: str,
+    members: dict[str, tuple[Member, ...]],
+    block: int,
+    constants: tuple[tuple[str, int], ...],
+    params: str,
+) -> dict[str, Kernel]:
+    structs = {name: Struct(f"{name}_args", each) for name, each in members.items()}
+    unit = Unit(entry, tuple(structs.values()), constants, params)
+    return {name: Kernel(unit, name, struct, block, name in _SYNCHRONISING) for name, struct in structs.items()}
