@@ -89,7 +89,7 @@ class Msm(Op):
         return Request(self, call.n, call.param, curve.order, width, arrays, None, constants)
 
     def plan(self, request: Request, traits: Traits) -> LaunchPlan:
-        question = self._question(request)
+        question = self.question(request)
         return plan_of(question, traits, partial(msm_row, traits.kind, traits.arch, question.curve, self.group))
 
     def bad_element(self, word: int) -> RequestError:
@@ -133,7 +133,7 @@ class Msm(Op):
         assert curve is not None and group is not None, "check refuses others"
         return curve, group
 
-    def _question(self, request: Request) -> Question:
+    def question(self, request: Request) -> Question:
         curve, _ = self._found(Call(request.n, request.param))
         vectors = vectors_of(request.param)
         constant, subgroup = bool(request.param & CONSTANT_WORK), bool(request.param & CHECK_SUBGROUP)

@@ -1,0 +1,293 @@
+"""msm-g1 and msm-g2 through the kernels: every window, slice and path of the sort on small numbers, and the inputs on which
+others were wrong. On the host with range checks, and (marked gpu) on the device."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from limbd.harness.groups import GROUPS, group_of
+from limbd.harness.multiplications import Multiples, Multiplication
+from limbd.ops.msm_plan import window_count
+from limbd.ops.msm_tuning import MsmRow, with_width
+from limbd.ops.msm_units import TILE
+from limbd.ops.params.curves import Curve, GroupName, by_name
+from limbd.ops.reference.curve import Point, negate, plus
+from limbd.ops.reference.msm import proof_points, sum_of
+from limbd.ops.status import RequestError, Status
+from limbd.worker.device.base import Backend
+
+EVERY_GROUP = pytest.mark.parametrize(("curve", "name"), GROUPS, ids=[f"{c.name}-{n}" for c, n in GROUPS])
+BOTH_MODES = pytest.mark.parametrize("constant", [False, True], ids=["variable", "constant"])
+
+
+def named(name: str) -> Curve:
+    curve = by_name(name)
+    assert curve is not None
+    return curve
+
+
+TOY = named("toy_7_13")
+BN254 = named("bn254")
+
+
+def row(width: int, slice_length: int = 8, merge: int = 3, log_segment: int = 2, low_bits: int | None = None) -> MsmRow:
+    made = with_width(width, slice_length, merge, log_segment, "a test's")
+    return made if low_bits is None else replace(made, low_bits=low_bits)
+
+
+def always(made: MsmRow) -> Callable[[int], MsmRow]:
+    return lambda count: made
+
+
+# --- all groups -----------------------------------------------------------------------------------------------------
+
+
+@EVERY_GROUP
+@BOTH_MODES
+def test_edges_of_every_group(kernels: Backend, curve: Curve, name: GroupName, constant: bool) -> None:
+    scalars, points = proof_points(curve, group_of(curve, name))
+    asked = Multiplication(curve, name, scalars, points, check_subgroup=True, constant_work=constant)
+    assert asked.answer(kernels) == [sum_of([s % curve.order for s in scalars], points, curve)]
+
+
+@EVERY_GROUP
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 31, 32, 33, 237])
+def test_lengths(kernels: Backend, curve: Curve, name: GroupName, n: int) -> None:
+    known = Multiples(curve, name, f"lengths {curve.name} {name}", n)
+    rng = random.Random(n)
+    scalars = [rng.randrange(2**256) for _ in range(n)]
+    assert Multiplication(curve, name, scalars, known.points).answer(kernels) == [known.total(scalars)]
+
+
+# --- the toy curve, exhausted ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["g1", "g2"])
+@BOTH_MODES
+def test_all_pairs_of_points_and_scalars_of_the_toy_curve(kernels: Backend, name: GroupName, constant: bool) -> None:
+    """Two points and two scalars, all of them, the scalars of a pair of points as the vectors of one request."""
+    known = Multiples(TOY, name, "exhausted", 1)
+    subgroup = [known.point(k) for k in range(TOY.order)]
+    pairs = list(product(range(TOY.order), repeat=2))
+    scalars = [scalar for pair in pairs for scalar in pair]
+    for first, second in pairs:
+        points = [subgroup[first], subgroup[second]]
+        asked = Multiplication(TOY, name, scalars, points, vectors=len(pairs), constant_work=constant)
+        expected = [subgroup[(a * first + b * second) % TOY.order] for a, b in pairs]
+        assert asked.answer(kernels, always(row(2 + first % 3))) == expected, (first, second)
+
+
+# --- windows --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("curve", [BN254, named("bls12_381"), named("secp256k1"), TOY], ids=lambda curve: curve.name)
+@pytest.mark.parametrize("width", [2, 3, 4, 5, 8])
+@BOTH_MODES
+def test_the_last_carry_has_a_window(kernels: Backend, curve: Curve, width: int, constant: bool) -> None:
+    """Widths that divide the order's bits too (255: 3, 5; 256: 2, 4, 8), scalars of the most carries."""
+    bits, r = curve.scalar.bits, curve.order
+    assert window_count(r, width) * width > bits
+    known = Multiples(curve, "g1", f"carries {curve.name}", 9)
+    full = sum(1 << width * w + width - 1 for w in range(-(-bits // width))) % r
+    scalars = [r - 1, r - 2, r // 2, r // 2 + 1, full, full + 1, full - 1, (1 << bits - 1) - 1, 1 << bits - 1]
+    asked = Multiplication(curve, "g1", scalars, known.points, constant_work=constant)
+    assert asked.answer(kernels, always(row(width))) == [known.total(scalars)]
+
+
+@pytest.mark.parametrize("width", [15, 16, 17])
+def test_wide_windows_that_divide_the_orders_bits(kernels: Backend, width: int) -> None:
+    """255 = 15 17, 256 = 16 16: two passes of the sort, and scalars that are all r - 1."""
+    curve = named("secp256k1" if width == 16 else "bls12_381")
+    known = Multiples(curve, "g1", "wide", 5)
+    scalars = [curve.order - 1] * 5
+    made = row(width, log_segment=9)
+    assert made.low_bits > 0
+    assert Multiplication(curve, "g1", scalars, known.points).answer(kernels, always(made)) == [known.total(scalars)]
+
+
+def test_a_bit_at_every_position(kernels: Backend) -> None:
+    known = Multiples(BN254, "g1", "bits", 1)
+    vectors = 256
+    scalars = [1 << bit for bit in range(vectors)]
+    got = Multiplication(BN254, "g1", scalars, known.points, vectors=vectors).answer(kernels, always(row(7)))
+    assert got == [known.point(known.logarithms[0] * scalar) for scalar in scalars]
+
+
+# --- skew -----------------------------------------------------------------------------------------------------------
+
+MANY = 2 * TILE + 11
+
+
+@pytest.fixture(scope="module")
+def many() -> Multiples:
+    return Multiples(BN254, "g1", "many", MANY)
+
+
+@pytest.mark.parametrize("low_bits", [0, 2])
+@pytest.mark.parametrize("scalar", [0, 1, 2, BN254.order - 1, 2**256 - 1, 0xF0F0F0F1 << 99])
+def test_equal_scalars(kernels: Backend, many: Multiples, scalar: int, low_bits: int) -> None:
+    """One bucket a window: many tiles of one key, and runs over thousands of slices."""
+    scalars = [scalar] * MANY
+    asked = Multiplication(BN254, "g1", scalars, many.points)
+    assert asked.answer(kernels, always(row(8, 4, 4, 3, low_bits))) == [many.total(scalars)]
+
+
+@BOTH_MODES
+@pytest.mark.parametrize("low_bits", [0, 3])
+def test_mixed_scalars(kernels: Backend, many: Multiples, low_bits: int, constant: bool) -> None:
+    """40 % zero, 20 % one, 20 % one repeated value, 20 % uniform."""
+    rng = random.Random("mixed")
+    repeated = rng.randrange(BN254.order)
+    scalars = [rng.choice((0, 0, 1, repeated, rng.randrange(BN254.order))) for _ in range(MANY)]
+    asked = Multiplication(BN254, "g1", scalars, many.points, constant_work=constant)
+    assert asked.answer(kernels, always(row(9, 16, 5, 3, low_bits))) == [many.total(scalars)]
+
+
+@BOTH_MODES
+@pytest.mark.parametrize("n", [3, 8192])
+def test_one_base_over_and_over(kernels: Backend, n: int, constant: bool) -> None:
+    known = Multiples(BN254, "g1", "one base", 1)
+    asked = Multiplication(BN254, "g1", [5] * n, known.points * n, constant_work=constant)
+    assert asked.answer(kernels) == [known.point(5 * n * known.logarithms[0])]
+
+
+@BOTH_MODES
+def test_opposite_points_in_one_bucket(kernels: Backend, constant: bool) -> None:
+    known = Multiples(BN254, "g1", "opposite", 20)
+    points: list[Point] = [*known.points, *(negate(point, BN254.base.modulus) for point in known.points)]
+    scalars = [77] * 40
+    asked = Multiplication(BN254, "g1", scalars, points, constant_work=constant)
+    assert asked.answer(kernels, always(row(8, 40))) == [None]
+    # P, -P, P again: what is left after the special case counts.
+    asked = replace(asked, points=[*points, known.points[0]], scalars=[77] * 41)
+    assert asked.answer(kernels, always(row(8, 64))) == [known.point(77 * known.logarithms[0])]
+
+
+@BOTH_MODES
+def test_infinity_does_not_spoil_a_sum(kernels: Backend, constant: bool) -> None:
+    known = Multiples(BN254, "g1", "infinity", 5)
+    for places in ([0], [4], [1, 2], [0, 1, 2, 3, 4]):
+        points: list[Point] = [None if i in places else point for i, point in enumerate(known.points)]
+        scalars = [0 if i in places else 3 * i + 1 for i in range(5)]
+        asked = Multiplication(BN254, "g1", [9 * i + 1 for i in range(5)], points, constant_work=constant)
+        weights = [0 if i in places else 9 * i + 1 for i in range(5)]
+        assert asked.answer(kernels) == [known.total(weights)], (places, scalars)
+
+
+def test_dependent_bases(kernels: Backend) -> None:
+    """A chain of k G, where bucket sums meet each other."""
+    g = BN254.g1.generator
+    chain: list[Point] = [g]
+    for _ in range(63):
+        chain.append(plus(chain[-1], g, BN254.base.modulus))
+    known = Multiples(BN254, "g1", "chain", 1)
+    for width, slice_length in product((2, 4, 7), (1, 3, 64)):
+        scalars = [(1 << width) * i + 1 for i in range(64)]
+        expected = known.point(sum(s * (i + 1) for i, s in enumerate(scalars)))
+        got = Multiplication(BN254, "g1", scalars, chain).answer(kernels, always(row(width, slice_length)))
+        assert got == [expected], (width, slice_length)
+
+
+# --- cuts -----------------------------------------------------------------------------------------------------------
+
+
+@BOTH_MODES
+@pytest.mark.parametrize("slice_length", [1, 2, 7, 500])
+@pytest.mark.parametrize("merge", [2, 8])
+@pytest.mark.parametrize("log_segment", [1, 4])
+def test_any_cut_gives_the_same_sum(
+    kernels: Backend, slice_length: int, merge: int, log_segment: int, constant: bool
+) -> None:
+    known = Multiples(TOY, "g2", "cuts", 70)
+    rng = random.Random("cuts")
+    scalars = [rng.choice((0, 1, rng.randrange(13))) for _ in range(70)]
+    asked = Multiplication(TOY, "g2", scalars, known.points, constant_work=constant)
+    assert asked.answer(kernels, always(row(3, slice_length, merge, log_segment))) == [known.total(scalars)]
+
+
+@BOTH_MODES
+def test_vectors_and_pieces(kernels: Backend, constant: bool) -> None:
+    """What does not fit the device's memory is cut by vectors, then by points."""
+    known = Multiples(TOY, "g1", "pieces", 50)
+    rng = random.Random("pieces")
+    scalars = [rng.randrange(13) for _ in range(7 * 50)]
+    expected = [known.total(scalars[v * 50 : (v + 1) * 50]) for v in range(7)]
+    asked = Multiplication(TOY, "g1", scalars, known.points, vectors=7, constant_work=constant)
+    request = asked.request()
+    pieces = set()
+    for memory in (1 << 30, 60_000, 30_000, 14_000):
+        traits = replace(kernels.traits(), memory=memory)
+        plan = asked.plan(request, traits, always(row(3)))
+        assert plan.device_bytes() <= memory
+        pieces.add(len(plan.pieces))
+        result = bytearray(asked.op.result_bytes(asked.call()))
+        kernels.run(request, plan, memoryview(result))
+        reference = bytearray(len(result))
+        asked.op.reference(request, memoryview(reference))
+        assert result == reference
+        assert asked.answer(kernels) == expected
+    assert len(pieces) >= 3
+
+
+# --- bad points -----------------------------------------------------------------------------------------------------
+
+
+def bad_points(curve: Curve, name: GroupName) -> list[tuple[Point, str]]:
+    """A point for each reason that there can be, and what is said of it."""
+    group, p = group_of(curve, name), curve.base.modulus
+    x, y = group.generator
+    rest = (0,) * (group.degree - 1)
+    found: list[tuple[Point, str]] = [(((x[0] + p, *x[1:]), y), "below"), ((x, (*y[:-1], y[-1] + p)), "below")]
+    found += [((x, ((y[0] + 1) % p, *y[1:])), "curve"), (((p, *rest), (p, *rest)), "below")]
+    # x + p is above what the wire carries where p has 256 bits.
+    top = 1 << 8 * curve.base.element_bytes
+    return [(point, why) for point, why in found if point and all(part < top for c in point for part in c)]
+
+
+@EVERY_GROUP
+def test_bad_points_are_found(backend: Backend, curve: Curve, name: GroupName) -> None:
+    known = Multiples(curve, name, "bad", 6)
+    for bad, reason in bad_points(curve, name):
+        points = [*known.points[:4], bad, known.points[5], bad]
+        with pytest.raises(RequestError, match=reason) as caught:
+            Multiplication(curve, name, [0] * 7, points).answer(backend)
+        assert (caught.value.status, caught.value.index) == (Status.BAD_ELEMENT, 4)
+
+
+OUTSIDE: list[tuple[str, GroupName, Point]] = [
+    ("bls12_381", "g1", ((0,), (2,))),
+    ("toy_7_13", "g2", ((5, 0), (2, 2))),
+]
+
+
+@pytest.mark.parametrize(("curve_name", "name", "point"), OUTSIDE, ids=["order 3", "toy"])
+def test_the_subgroup_is_checked_on_request(backend: Backend, curve_name: str, name: GroupName, point: Point) -> None:
+    curve = named(curve_name)
+    known = Multiples(curve, name, "outside", 3)
+    asked = Multiplication(curve, name, [1, 2, 3, 4], [*known.points, point], check_subgroup=True)
+    with pytest.raises(RequestError, match="subgroup") as caught:
+        asked.answer(backend)
+    assert caught.value.index == 3
+    # Without the check it is the sum in the curve's whole group.
+    expected = plus(known.total([1, 2, 3]), sum_of([4], [point], curve), curve.base.modulus)
+    assert replace(asked, check_subgroup=False).answer(backend) == [expected]
+
+
+def test_the_first_check_that_fails_gives_the_reason(backend: Backend) -> None:
+    """A lower index wins over an earlier check."""
+    curve = named("bls12_381")
+    known = Multiples(curve, "g1", "order of checks", 2)
+    off: Point = (known.points[0][0], (3,)) if known.points[0] else None
+    for points, reason in (
+        ([((0,), (2,)), off], "subgroup"),
+        ([off, ((0,), (2,))], "not on the curve"),
+        ([((curve.base.modulus,), (2,)), off], "below"),
+    ):
+        with pytest.raises(RequestError, match=reason) as caught:
+            Multiplication(curve, "g1", [1, 1], points, check_subgroup=True).answer(backend)
+        assert caught.value.index == 0
