@@ -66,7 +66,7 @@ class Shape:
     @cached_property
     def kernels(self) -> Kernels:
         row = self.row
-        return kernels(self.curve, self.name, row.accumulate_block, row.reduce_block, self.constant)
+        return kernels(self.curve, self.name, row.accumulate_block, row.resident, row.reduce_block, self.constant)
 
     # --- numbers ---
 

@@ -12,7 +12,8 @@ from limbd.ops.params.curves import Curve, GroupName
 class MsmRow:
     """width: bits of a window. low_bits: of a bucket's number, which the sort's second pass takes; 0, one pass is all.
     slice: entries that a thread adds up. merge: spills that a thread adds up. log_segment: log2 of the buckets or pairs that
-    a thread of the reduction adds up. accumulate_block, reduce_block: threads a block. source: as in limbd.ops.tuning.
+    a thread of the reduction adds up. accumulate_block, reduce_block: threads a block. resident: blocks of additions that a
+    multiprocessor holds at once, which bounds their registers. source: as in limbd.ops.tuning.
     """
 
     width: int
@@ -21,6 +22,7 @@ class MsmRow:
     merge: int
     log_segment: int
     accumulate_block: int
+    resident: int
     reduce_block: int
     source: str
 
@@ -44,17 +46,19 @@ _GPU_WIDTHS = ((12, 8), (14, 10), (16, 13), (18, 15), (20, 16), (22, 17), (24, 2
 def msm_row(kind: str, arch: str, curve: Curve, group: GroupName, count: int) -> MsmRow:
     """kind, arch: of limbd.ops.base.Traits. count: points of one piece, at least 1."""
     if kind == "cpu":
-        return with_width(_fewest_additions(curve.scalar.bits, count), 1024, 64, 6, MODEL)
+        return with_width(_fewest_additions(curve.scalar.bits, count), 1024, 64, 6, 1, MODEL)
     log = (count - 1).bit_length()
     width = next((width for up_to, width in _GPU_WIDTHS if log <= up_to), _GPU_WIDTHS[-1][1])
-    return with_width(min(width, curve.scalar.bits + 1), 32, 8, 3, UNMEASURED)
+    # 168 registers do for eight limbs of a prime field; twelve, or the extension, take what there is.
+    resident = 3 if group == "g1" and curve.base.montgomery_limbs <= 8 else 2
+    return with_width(min(width, curve.scalar.bits + 1), 32, 8, 3, resident, UNMEASURED)
 
 
-def with_width(width: int, slice_length: int, merge: int, log_segment: int, source: str) -> MsmRow:
+def with_width(width: int, slice_length: int, merge: int, log_segment: int, resident: int, source: str) -> MsmRow:
     """A row whose sort is chosen by the window's width."""
     bits = width - 1
     low_bits = 0 if bits <= ONE_PASS_BITS else min(LOG_MAX_KEYS, max(bits // 2, bits - ONE_PASS_BITS))
-    return MsmRow(max(2, width), low_bits, slice_length, merge, log_segment, 128, 128, source)
+    return MsmRow(max(2, width), low_bits, slice_length, merge, log_segment, 128, resident, 128, source)
 
 
 @cache

@@ -128,6 +128,10 @@ __device__ __noinline__ void sum_again(typename M::Sum& sum, const uint32_t* poi
     }
 }
 
+// Whether the next point is loaded while one is added: in the extension the registers are taken.
+template <class M>
+constexpr bool PREFETCH = M::Group::DEGREE == 1;
+
 // Slice number `slice` of the entries. args: points, entries, runs, totals (entries, runs), length, buckets, spills and
 // spill_buckets.
 template <class M, class Args>
@@ -145,13 +149,21 @@ __device__ __forceinline__ void accumulate_slice(const Args& args, uint32_t slic
     uint32_t run_begin = begin, run_end = min(end, run[2]);
     typename M::Sum sum;
     curve::Affine<typename M::Group> point, next;
-    load_entry(next, args.points, args.entries[begin]);
+    if (PREFETCH<M>) load_entry(next, args.points, args.entries[begin]);
     for (uint32_t at = begin; at < end; ++at) {
-        point = next;
-        if (at + 1 < end) load_entry(next, args.points, args.entries[at + 1]);
+        if constexpr (PREFETCH<M>) {
+            point = next;
+            if (at + 1 < end) load_entry(next, args.points, args.entries[at + 1]);
+        } else {
+            load_entry(point, args.points, args.entries[at]);
+        }
         M::accumulate(sum, point, at == run_begin);
         if (at + 1 != run_end) continue;
-        if (M::is_doubtful(sum)) sum_again<M>(sum, args.points, args.entries, run_begin, run_end);
+        if (M::is_doubtful(sum)) {
+            typename M::Sum again;  // sum itself stays in registers
+            sum_again<M>(again, args.points, args.entries, run_begin, run_end);
+            sum = again;
+        }
         store(head ? args.spills : args.buckets, head ? slice : run[1], sum);
         head = false;
         run += 2;

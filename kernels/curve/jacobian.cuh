@@ -32,7 +32,7 @@ __device__ __forceinline__ void to_xyzz(xyzz::Point<C>& q, const Point<C>& p) {
 
 // p = 2 p, any p. dbl-2009-l: 2M + 5S.
 template <class C>
-__device__ REPEATED void twice(Point<C>& p) {
+__device__ __noinline__ void twice(Point<C>& p) {
     using F = curve::FieldOf<C>;
     uint32_t a[C::LIMBS], b[C::LIMBS], c[C::LIMBS], d[C::LIMBS], e[C::LIMBS];
     F::multiply(p.z, p.y, p.z);

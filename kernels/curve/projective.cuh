@@ -78,7 +78,7 @@ __device__ __forceinline__ void finish_sum(Point<C>& p, uint32_t* xx, uint32_t* 
 
 // p += q. Algorithm 7: 12M + 2 m3b.
 template <class C>
-__device__ REPEATED void add(Point<C>& p, const Point<C>& q) {
+__device__ __noinline__ void add(Point<C>& p, const Point<C>& q) {
     using F = curve::FieldOf<C>;
     uint32_t xx[C::LIMBS], yy[C::LIMBS], zz[C::LIMBS], xy[C::LIMBS], yz[C::LIMBS], xz[C::LIMBS], t[C::LIMBS];
     F::multiply(xx, p.x, q.x);
@@ -125,7 +125,7 @@ __device__ REPEATED void add_affine(Point<C>& p, const Affine<C>& q) {
 
 // p = 2 p. Algorithm 9: 6M + 2S + 1 m3b.
 template <class C>
-__device__ REPEATED void twice(Point<C>& p) {
+__device__ __noinline__ void twice(Point<C>& p) {
     using F = curve::FieldOf<C>;
     uint32_t yy[C::LIMBS], yy8[C::LIMBS], zz3b[C::LIMBS], sum[C::LIMBS], t[C::LIMBS];
     F::square(yy, p.y);

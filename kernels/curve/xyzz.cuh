@@ -101,7 +101,7 @@ __device__ __forceinline__ void add_unchecked(Point<C>& p, const Point<C>& q) {
 
 // p = 2 p, any p (no point has order 2). dbl-2008-s-1: 6M + 3S.
 template <class C>
-__device__ REPEATED void twice(Point<C>& p) {
+__device__ __noinline__ void twice(Point<C>& p) {
     using F = curve::FieldOf<C>;
     uint32_t u[C::LIMBS], v[C::LIMBS], w[C::LIMBS], s[C::LIMBS], m[C::LIMBS], x3[C::LIMBS];
     F::twice(u, p.y);
@@ -123,7 +123,7 @@ __device__ REPEATED void twice(Point<C>& p) {
 
 // p += q, any p and q.
 template <class C>
-__device__ REPEATED void add_affine(Point<C>& p, const Affine<C>& q) {
+__device__ __noinline__ void add_affine(Point<C>& p, const Affine<C>& q) {
     using F = curve::FieldOf<C>;
     if (curve::is_infinity(q)) return;
     if (is_infinity(p)) {
@@ -149,7 +149,7 @@ __device__ REPEATED void add_affine(Point<C>& p, const Affine<C>& q) {
 
 // p += q, any p and q.
 template <class C>
-__device__ REPEATED void add(Point<C>& p, const Point<C>& q) {
+__device__ __noinline__ void add(Point<C>& p, const Point<C>& q) {
     using F = curve::FieldOf<C>;
     if (is_infinity(q)) return;
     if (is_infinity(p)) {

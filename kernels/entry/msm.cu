@@ -2,7 +2,7 @@
 #include "algo/bucket_sums.cuh"
 #include "unit.cuh"
 
-extern "C" __global__ void __launch_bounds__(THREADS) msm_accumulate(const msm_accumulate_args args) {
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) msm_accumulate(const msm_accumulate_args args) {
     const uint64_t slice = element::own_index();
     if (slice >= args.slices) return;
     bucket_sums::accumulate_slice<bucket_sums::ModeOf<GROUP, CONSTANT_WORK>>(args, uint32_t(slice));

@@ -36,7 +36,7 @@ BN254 = named("bn254")
 
 
 def row(width: int, slice_length: int = 8, merge: int = 3, log_segment: int = 2, low_bits: int | None = None) -> MsmRow:
-    made = with_width(width, slice_length, merge, log_segment, "a test's")
+    made = with_width(width, slice_length, merge, log_segment, 1, "a test's")
     return made if low_bits is None else replace(made, low_bits=low_bits)
 
 
