@@ -110,7 +110,9 @@ def _by_batch_row(backend: CudaBackend) -> Iterator[str]:
 
 def _batch_difference(backend: CudaBackend, row: BatchRow, residues: Residues, n: int, traits: Traits) -> int | None:
     names = MOD_INV_BATCH.operands
-    payload = payload_of(residues, _operands(MOD_INV_BATCH.name, names, residues.modulus, n, residues.bits))
+    payload = payload_of(
+        MOD_INV_BATCH.name, residues, _operands(MOD_INV_BATCH.name, names, residues.modulus, n, residues.bits)
+    )
     request = MOD_INV_BATCH.decode(Call(n, field=residues.field), payload.data.cast("B"))
     got, expected = (np.empty((n, residues.bits // LIMB_BITS), dtype="<u4") for _ in range(2))
     plan = elementwise_plan(request, traits, lambda count: launch_with(row, request, count, traits))

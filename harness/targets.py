@@ -53,7 +53,9 @@ class BackendTarget:
 
     def answer(self, op: str, residues: Residues, operands: Mapping[str, Limbs]) -> Limbs:
         n = len(next(iter(operands.values())))
-        return self.answer_payload(by_name(op), Call(n, residues.param, residues.field), payload_of(residues, operands))
+        return self.answer_payload(
+            by_name(op), Call(n, residues.param, residues.field), payload_of(op, residues, operands)
+        )
 
     def answer_payload(self, op: Op, call: Call, payload: Limbs) -> Limbs:
         """The same from the payload's bytes. Raises GuardError where the backend wrote past the end of the results."""
@@ -88,9 +90,10 @@ class GuardError(AssertionError):
     """A backend touched memory that is not its own."""
 
 
-def payload_of(residues: Residues, operands: Mapping[str, Limbs]) -> Limbs:
-    """A request's payload as one array of words: the modulus unless a field names it, the domain, then the operands."""
-    first = () if residues.field else (residues.modulus,)
+def payload_of(op: str, residues: Residues, operands: Mapping[str, Limbs]) -> Limbs:
+    """A request's payload as one array of words: the modulus unless a field names it or the op has none, the domain, then the
+    operands."""
+    first = () if residues.field or not by_name(op).modulus_in_payload else (residues.modulus,)
     head = np.frombuffer(pack((*first, *residues.domain), residues.bits // 8), dtype="<u4")
     return np.concatenate([head, *(array.reshape(-1) for array in operands.values())])
 

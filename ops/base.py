@@ -346,6 +346,11 @@ class Op(ABC):
         return self.name.replace("-", "_")
 
     @property
+    def modulus_in_payload(self) -> bool:
+        """Whether a payload begins with the modulus, where no field is named in the header."""
+        return True
+
+    @property
     def elementwise(self) -> bool:
         """Whether a result depends on the elements of its own place alone, so that a batch can be cut anywhere."""
         return False

@@ -51,6 +51,10 @@ class Msm(Op):
     def stem(self) -> str:
         return "msm"
 
+    @property
+    def modulus_in_payload(self) -> bool:
+        return False
+
     def check(self, call: Call) -> None:
         known = CURVE | CHECK_SUBGROUP | CONSTANT_WORK | (MAX_VECTORS - 1) << VECTORS_SHIFT
         if call.param & ~known:

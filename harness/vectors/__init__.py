@@ -7,6 +7,7 @@ A file is a map {schema, checked_by, batches}. A batch is a map of one op and on
     modulus   little-endian bytes                 operands  map of name -> n elements, little-endian, `width` bytes each
     n, width  elements, bytes an element          expected  n elements
     param     of the request, where not 0         domain    numbers before the operands, `width` bytes each, where any
+    shapes    map of operand -> its rows and their bytes, where they are not n and `width`
 
 SOURCES.md names the origin, the licence and the generator of each file; build.py writes the files.
 """
@@ -23,6 +24,7 @@ import msgpack
 import numpy as np
 
 from limbd.harness.inputs import Residues
+from limbd.ops import by_name
 from limbd.ops.base import LIMB_BYTES, Call, Limbs
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
@@ -40,7 +42,7 @@ FOLDER = Path(__file__).parent
 class Vectors:
     """Known answers of one op modulo one modulus, in the wire's layout.
 
-    operands, expected: uint32 arrays of shape (n, width / 4), read-only. field: None where the modulus stands in the
+    operands, expected: uint32 arrays of shape (n, width / 4), read-only; operands of msm-g1 and msm-g2 have shapes of their own. field: None where the modulus stands in the
     payload. param, domain: see limbd.harness.inputs.Residues.
     """
 
@@ -62,7 +64,7 @@ class Vectors:
     @cached_property
     def call(self) -> Call:
         """The call that asks for these answers."""
-        return Call(self.n, self.param, self.field)
+        return Call(len(next(iter(self.operands.values()))), self.param, self.field)
 
     @cached_property
     def residues(self) -> Residues:
@@ -70,15 +72,15 @@ class Vectors:
         return Residues(self.modulus, self.field, self.param, self.domain)
 
     def payload(self) -> bytes:
-        """The request's payload: the modulus unless a field names it, the domain, then the operands."""
-        head = (*(() if self.field else (self.modulus,)), *self.domain)
+        """The request's payload: the modulus unless a field names it or the op has none, the domain, then the operands."""
+        named = self.field is not None or not by_name(self.op).modulus_in_payload
+        head = (*(() if named else (self.modulus,)), *self.domain)
         return pack(head, self.width) + b"".join(array.tobytes() for array in self.operands.values())
 
 
 def files_of(op: str) -> list[Path]:
     """The file of the op's stem, then those of the registered fields. The first need not exist."""
-    stem = op.replace("-", "_")
-    return [FOLDER / f"{stem}.msgpack", *sorted(FOLDER.glob("field_*.msgpack"))]
+    return [FOLDER / f"{by_name(op).stem}.msgpack", *sorted(FOLDER.glob("field_*.msgpack"))]
 
 
 def load(op: str) -> Iterator[Vectors]:
@@ -107,7 +109,8 @@ def write_file(path: Path, batches: list[Vectors]) -> None:
 def _vectors(path: Path, batch: Mapping[str, Any]) -> Vectors:
     width, n = batch["width"], batch["n"]
     modulus = int.from_bytes(batch["modulus"], "little")
-    operands = {name: _elements(data, n, width) for name, data in batch["operands"].items()}
+    shapes = batch.get("shapes", {})
+    operands = {name: _elements(data, *shapes.get(name, (n, width))) for name, data in batch["operands"].items()}
     expected = _elements(batch["expected"], n, width)
     field = _field(path, batch["field"], modulus) if "field" in batch else None
     param, domain = batch.get("param", 0), tuple(map(int, unpack(batch.get("domain", b""), width)))
@@ -130,6 +133,12 @@ def _field(path: Path, name: str, modulus: int) -> Field:
 
 def _plain(batch: Vectors) -> dict[str, Any]:
     named = {"field": batch.field.name} if batch.field else {}
+    usual = (batch.n, batch.width // LIMB_BYTES)
+    shapes = {
+        name: [array.shape[0], array.shape[1] * LIMB_BYTES]
+        for name, array in batch.operands.items()
+        if array.shape != usual
+    }
     asked = {"param": batch.param, "domain": pack(batch.domain, batch.width)} if batch.param else {}
     return {
         "op": batch.op,
@@ -137,6 +146,7 @@ def _plain(batch: Vectors) -> dict[str, Any]:
         "name": batch.name,
         **named,
         **asked,
+        **({"shapes": shapes} if shapes else {}),
         "modulus": batch.modulus.to_bytes(batch.width, "little"),
         "n": batch.n,
         "width": batch.width,

@@ -13,6 +13,7 @@ from limbd.harness.vectors import FOLDER, Vectors, write_file
 from limbd.harness.vectors.collected import collected_batches
 from limbd.harness.vectors.demo import write_demo
 from limbd.harness.vectors.made import field_batches, plain_batches
+from limbd.harness.vectors.multiplications import multiplication_batches
 from limbd.harness.vectors.peers import OPERANDS
 from limbd.harness.vectors.quotients import quotient_batches
 from limbd.harness.vectors.recipes import write_recipes
@@ -38,6 +39,7 @@ def files(source: Path) -> dict[str, list[Vectors]]:
     for op in OPERANDS:
         named[f"{op.replace('-', '_')}.msgpack"] = [*collected_batches(source, op), *plain_batches(op)]
     named["ntt.msgpack"] = transform_batches(source)
+    named["msm.msgpack"] = multiplication_batches(source)
     named["quotient.msgpack"] = list(quotient_batches())
     for field in FIELDS:
         if not field.toy:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import gmpy2
 
 from limbd.harness.inputs import Residues
-from limbd.harness.vectors import quotient_peers, transform_peers
+from limbd.harness.vectors import multiplication_peers, quotient_peers, transform_peers
 from limbd.ops import by_name
 from limbd.ops.params.layout import Limbs, from_ints
 
@@ -58,15 +59,19 @@ OPERANDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-# Of ops on whole transforms: f(residues, an argument for each operand) -> all results.
+# Of ops on whole batches: f(residues, an argument for each operand) -> all results.
 Whole = Callable[..., list[int]]
 WHOLE_GMP: Mapping[str, Whole] = {
     "ntt": transform_peers.by_definition,
     "quotient": quotient_peers.by_definition,
+    "msm-g1": partial(multiplication_peers.by_group_law, "g1"),
+    "msm-g2": partial(multiplication_peers.by_group_law, "g2"),
 }
 WHOLE_PYTHON: Mapping[str, Whole] = {
     "ntt": transform_peers.by_steps,
     "quotient": quotient_peers.by_product,
+    "msm-g1": partial(multiplication_peers.by_complete_formulas, "g1"),
+    "msm-g2": partial(multiplication_peers.by_complete_formulas, "g2"),
 }
 
 
