@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from limbd.harness import long_batches, transforms
+from limbd.harness import fuzzed_multiplications, long_batches, transforms
 from limbd.harness.inputs import Residues, operands, residues_at
 from limbd.harness.kat import as_target, first_difference, reproducer
 from limbd.harness.targets import BackendTarget, Target, asked_as, can_ask
@@ -111,6 +111,8 @@ def run(
 
 def batch_of(op: str, seed: str, number: int) -> tuple[Residues, dict[str, Limbs]]:
     """Modulus and operands of one round of one op: the same for every target."""
+    if not by_name(op).modulus_in_payload:
+        return fuzzed_multiplications.fuzzed(op, seed, number)
     if not by_name(op).elementwise:
         return transforms.fuzzed(op, seed, number)
     residues = residues_at(seed, number)
@@ -228,7 +230,7 @@ def _alone(
 ) -> tuple[bool, str]:
     """Whether the first bad element is wrong as a batch of its own, and what to say of it."""
     if not by_name(op).elementwise:
-        return False, f"param {residues.param:#x}, the whole transform is needed"
+        return False, f"param {residues.param:#x}, the whole batch is needed"
     if not _fails_alone(target, op, residues, arrays, expected, index):
         return False, "(right when asked alone: it depends on its place)"
     case = [to_ints(array[index : index + 1])[0] for array in arrays.values()]

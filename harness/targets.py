@@ -14,6 +14,7 @@ from limbd.ops.base import LIMB_BYTES, Call, Limbs, Op, Traits
 from limbd.ops.params.fields import by_modulus
 from limbd.ops.params.layout import pack
 from limbd.worker.device.base import Backend
+from limbd.worker.exchange import exchange_of_arrays
 
 # Results that a backend left alone, or wrote past their end, must not look right by chance.
 POISON = 0xA5
@@ -81,6 +82,11 @@ class ClientTarget:
         self.name = name
 
     def answer(self, op: str, residues: Residues, operands: Mapping[str, Limbs]) -> Limbs:
+        if not by_name(op).modulus_in_payload:
+            scalars = next(iter(operands.values()))
+            asked = exchange_of_arrays(by_name(op), len(scalars), residues.param, operands.values())
+            points: Limbs = self.client.ask(asked)
+            return points
         more = {"param": residues.param, "domain": residues.domain} if residues.param else {}
         answer: Limbs = self.client.call(op, list(operands.values()), residues.modulus, **more)
         return answer

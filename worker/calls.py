@@ -6,7 +6,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from limbd.worker.exchange import Modulus, Values
+from limbd.worker.exchange import Exchange, Modulus, Values
+from limbd.worker.multiplication_question import multiplication
 from limbd.worker.transform_question import quotient_question, transform_question
 
 
@@ -19,6 +20,9 @@ class Calls:
     def call(
         self, op: str, operands: Sequence[Values], modulus: Modulus, *, param: int = 0, domain: Sequence[int] = ()
     ) -> Any:
+        raise NotImplementedError
+
+    def ask(self, asked: Exchange) -> Any:
         raise NotImplementedError
 
     def mod_mul(self, a: Values, b: Values, modulus: Modulus) -> Any:
@@ -90,3 +94,27 @@ class Calls:
         n = operator.length_hint(a, 1)
         param, domain = quotient_question(n, field, coefficients, shift, omega, batch)
         return self.call("quotient", [a, b, c], field, param=param, domain=domain)
+
+    def msm(
+        self,
+        scalars: Any,
+        points: Any,
+        curve: str = "bn254",
+        group: str = "g1",
+        *,
+        check_subgroup: bool = False,
+        constant_work: bool = False,
+    ) -> Any:
+        """The sum of scalars[i] points[i] on a registered curve (bn254, bls12_381; secp256k1 has g1 alone).
+
+        scalars: n ints below 2^256 (they are reduced modulo the curve's order), uint32 (n, 8), or several vectors of them: a
+        sequence of sequences, or uint32 (vectors, n, 8). points: n pairs (x, y) of ints in g1 or of pairs of ints (c0, c1) in
+        g2, None for infinity; or uint32 (n, limbs) as the wire has them, all zeros for infinity. The answer is a point in the
+        form of the points, one for each vector where several were given. check_subgroup: refuse points outside the subgroup
+        of the curve's order, which are otherwise the caller's promise. constant_work: an amount of work that does not depend
+        on the scalars. Raises RequestError(BAD_ELEMENT) with the index of the first bad point, ValueError where there is no
+        such curve or the lengths differ.
+        """
+        return self.ask(
+            multiplication(scalars, points, curve, group, check_subgroup=check_subgroup, constant_work=constant_work)
+        )

@@ -130,7 +130,11 @@ class Client(Calls):
 
     def replay(self, frame: bytes) -> Any:
         """Sends a kept frame as it is; the answer is an array. ValueError where it is no frame of version 1."""
-        return self._submit(exchange_of_frame(frame)).result()
+        return self.ask(exchange_of_frame(frame))
+
+    def ask(self, asked: Exchange) -> Any:
+        """A question that is made already, and its answer."""
+        return self._submit(asked).result()
 
     def remarks(self) -> list[str]:
         """What a local worker said on stderr besides the reports, last lines only."""
@@ -346,10 +350,13 @@ class AsyncClient(Calls):
         self, op: str, operands: Sequence[Values], modulus: Modulus, *, param: int = 0, domain: Sequence[int] = ()
     ) -> Any:
         """One request and its answer. op: the wire's name, such as "mod-mul". param, domain: as the wire has them."""
+        return await self.ask(exchange(op, operands, modulus, param=param, domain=domain))
+
+    async def ask(self, asked: Exchange) -> Any:
+        """A question that is made already, and its answer."""
         await self.open()
         if self._lost is not None:
             raise ServiceError(Status.INTERNAL, self._lost, hint="open a new client")
-        asked = exchange(op, operands, modulus, param=param, domain=domain)
         self._count += 1
         asked.seq = self._count
         answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()

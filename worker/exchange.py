@@ -7,7 +7,7 @@ of GMP.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, SupportsIndex
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from limbd.ops import by_id as op_by_id
 from limbd.ops import by_name as op_by_name
-from limbd.ops.base import Call, Op
+from limbd.ops.base import LIMB_BYTES, Call, Op
 from limbd.ops.params import fields
 from limbd.ops.params.layout import PLAIN_LIMBS, from_ints, pack, to_ints
 from limbd.ops.status import LimbdError, RequestError, ServiceError, Status
@@ -49,7 +49,8 @@ class Form(Enum):
 class Exchange:
     """A request on its way. buffers: the frame, piece by piece; result: where the answer's elements are received.
 
-    explained: the error says all that is known of it. report: the worker's line about it, once it was read.
+    explained: the error says all that is known of it. report: the worker's line about it, once it was read. param: the
+    header's. convert: makes of an array of results what the caller is given.
     """
 
     op: Op
@@ -62,6 +63,8 @@ class Exchange:
     done: bool = False
     explained: bool = False
     report: Report | None = None
+    param: int = 0
+    convert: Callable[[Limbs], Any] | None = None
 
     def body(self) -> memoryview:
         """The result's bytes, to be written by the transport."""
@@ -69,6 +72,8 @@ class Exchange:
 
     def values(self) -> Any:
         """The answer in the form of the question: an array (n, 8) uint32, a list of ints, or one int."""
+        if self.convert is not None:
+            return self.convert(self.result)
         if self.form is Form.ARRAY:
             return self.result
         values = to_ints(self.result)
@@ -87,6 +92,8 @@ def exchange(
     unknown op; what the wire can carry is judged by the worker alone (modulus 0, for example).
     """
     op = op_by_name(op_name.replace("_", "-"))
+    if not op.modulus_in_payload:
+        raise ValueError(f"{op.name} is asked for by the client's msm: it has no modulus")
     if len(operands) != len(op.operands):
         raise ValueError(f"{op.name} takes {len(op.operands)} operands ({', '.join(op.operands)}), got {len(operands)}")
     plain = modulus_value(modulus)
@@ -96,8 +103,23 @@ def exchange(
     header = wire.request_header(op.id, n, param)
     head = memoryview(header + pack((plain, *domain), ELEMENT_BYTES))
     buffers = [head, *(array.data.cast("B") for array in arrays if array.size)]
-    result = np.empty((op.result_bytes(call) // ELEMENT_BYTES, PLAIN_LIMBS), dtype="<u4")
-    return Exchange(op, n, form, buffers, result)
+    return Exchange(op, n, form, buffers, _result_array(op, call), param=param)
+
+
+def exchange_of_arrays(
+    op: Op, n: int, param: int, arrays: Iterable[Limbs], convert: Callable[[Limbs], Any] | None = None
+) -> Exchange:
+    """A question of an op whose payload is its operands alone, as the wire has them. n, param: of the header."""
+    head = memoryview(wire.request_header(op.id, n, param))
+    buffers = [head, *(np.ascontiguousarray(array, "<u4").data.cast("B") for array in arrays if array.size)]
+    return Exchange(op, n, Form.ARRAY, buffers, _result_array(op, Call(n, param)), param=param, convert=convert)
+
+
+def _result_array(op: Op, call: Call) -> Limbs:
+    """Room for the results of a call, a row for each."""
+    count = op.result_count(call)
+    width = op.result_bytes(call) // count if count else ELEMENT_BYTES
+    return np.empty((count, width // LIMB_BYTES), dtype="<u4")
 
 
 def modulus_value(modulus: Modulus) -> int:
@@ -126,8 +148,7 @@ def exchange_of_frame(frame: bytes) -> Exchange:
     expected = op.payload_bytes(call)
     if expected is None or len(frame) != layout.size + expected:
         raise ValueError(f"it has {len(frame)} bytes, which is not one {op.name} of n = {call.n}")
-    result = np.empty((op.result_bytes(call) // ELEMENT_BYTES, PLAIN_LIMBS), dtype="<u4")
-    return Exchange(op, call.n, Form.ARRAY, [memoryview(frame)], result)
+    return Exchange(op, call.n, Form.ARRAY, [memoryview(frame)], _result_array(op, call), param=call.param)
 
 
 def read_header(asked: Exchange, header: bytes | bytearray) -> LimbdError | None:
@@ -152,7 +173,7 @@ def judge(asked: Exchange, code: int, count: int) -> LimbdError | None:
         return ServiceError(Status.INTERNAL, f"{_told(asked)}: the worker answered with the unknown status {code}")
     if status is not Status.OK:
         return error_of(status, _told(asked))
-    if count != asked.op.result_count(Call(asked.n)):
+    if count != asked.op.result_count(Call(asked.n, asked.param)):
         return ServiceError(Status.INTERNAL, f"{_told(asked)}: the answer announces {count} results")
     return None
 

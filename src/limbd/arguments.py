@@ -13,6 +13,7 @@ from limbd.worker.config import BACKENDS, Config, KeepFailed
 if TYPE_CHECKING:
     from limbd.ops.base import Op
     from limbd.worker.client import Client
+    from limbd.worker.exchange import Exchange
 
 OK, FAILED, USAGE = 0, 1, 2
 
@@ -143,6 +144,7 @@ def add_question(parser: argparse.ArgumentParser) -> None:
         takers = ", ".join(op.name for op in OPS if name in op.operands)
         parser.add_argument(f"--{name}", metavar="OPERAND", help=f"operand {name} of {takers}")
     add_transform(parser)
+    add_multiplication(parser)
 
 
 # What an op on whole transforms takes.
@@ -167,6 +169,38 @@ def add_transform(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--omega", type=number, metavar="W", help="the root of unity (default: the registered one)")
     group.add_argument(
         "--batch", type=count, metavar="N", help="transforms of one size, one after the other (default 1)"
+    )
+
+
+def add_multiplication(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("multi-scalar multiplications")
+    group.add_argument("--curve", metavar="C", help="bn254, bls12_381 or secp256k1")
+    group.add_argument("--check-subgroup", action="store_true", help="refuse points outside the subgroup of order r")
+    group.add_argument("--constant-work", action="store_true", help="work that does not depend on the scalars")
+
+
+def multiplication_of(options: argparse.Namespace) -> Exchange | None:
+    """The question where the op is a multi-scalar multiplication, else None; InputError where options do not fit the op."""
+    from limbd.harness import point_files
+    from limbd.harness.textio import InputError
+
+    if options.op is None or options.op.modulus_in_payload:
+        for name in ("curve", "check_subgroup", "constant_work"):
+            if options.op is not None and getattr(options, name):
+                raise InputError(f"{options.op.name} takes no --{name.replace('_', '-')}")
+        return None
+    if options.modulus is not None or options.curve is None:
+        raise InputError(f"{options.op.name} takes --curve, and no modulus")
+    specs = [options.scalars, options.points] if not options.values else options.values
+    if len(specs) != 2 or None in specs:
+        raise InputError(f"{options.op.name} takes --scalars and --points: files, or JSON")
+    return point_files.question(
+        options.op.name,
+        specs[0],
+        specs[1],
+        options.curve,
+        check_subgroup=options.check_subgroup,
+        constant_work=options.constant_work,
     )
 
 

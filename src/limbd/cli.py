@@ -38,6 +38,7 @@ examples:
   limbd call mod-inv --modulus secp256k1 2 3 0x10001
   limbd call mod-mul --modulus p256 --a a.npy --b b.npy --out products.npy
   limbd call ntt --field bn254_fr --coset generator 1 2 3 4
+  limbd call msm-g1 --curve bn254 --scalars '[2, 3]' --points '[[1, 2], [1, 2]]'
   limbd serve --listen tcp://127.0.0.1:9091 --listen unix:limbd.sock
   limbd kat --connect 127.0.0.1:9091                      known answers against a running worker
 
@@ -105,13 +106,17 @@ def _configure_call(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_call(options: argparse.Namespace) -> int:
-    from limbd.harness import asking, textio
+    from limbd.harness import asking, point_files, textio
 
     if options.replay:
         if options.op is not None or options.modulus is not None:
             raise textio.InputError("--replay FILE is the whole question: no op, modulus or operands beside it")
         with args.client_of(options) as client:
             values = asking.replay(client, options.replay)
+    elif (asked := args.multiplication_of(options)) is not None:
+        with args.client_of(options) as client:
+            point_files.write(client.ask(asked), options.out, sys.stdout)
+        return OK
     else:
         operands = textio.as_operands(args.specs_of(options))
         question = args.question_of(options, len(operands[0]))
@@ -129,8 +134,12 @@ def _configure_frame(parser: argparse.ArgumentParser) -> None:
 def _run_frame(options: argparse.Namespace) -> int:
     from limbd.harness import asking, textio
 
-    operands = textio.as_operands(args.specs_of(options))
-    frame = asking.frame(options.op, operands, options.modulus, args.question_of(options, len(operands[0])))
+    asked = args.multiplication_of(options)
+    if asked is not None:
+        frame = asked.buffers
+    else:
+        operands = textio.as_operands(args.specs_of(options))
+        frame = asking.frame(options.op, operands, options.modulus, args.question_of(options, len(operands[0])))
     if options.out is None and sys.stdout.isatty():
         raise textio.InputError("a frame is binary: pipe it into `limbd pipe`, or give --out FILE")
     asking.write_frame(frame, options.out)

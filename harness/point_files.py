@@ -1,0 +1,97 @@
+"""Scalars and points as people have them in files, for `limbd call msm-g1` and msm-g2: .npy and JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from limbd.harness.textio import STANDARD_STREAM, InputError
+from limbd.worker.exchange import Exchange
+from limbd.worker.multiplication_question import multiplication
+
+DECIMAL_OR_HEX = "integers, or strings of decimal or 0x-hexadecimal digits"
+
+
+def question(
+    name: str, scalars: str, points: str, curve: str, *, check_subgroup: bool, constant_work: bool
+) -> Exchange:
+    """name: msm-g1 or msm-g2. scalars, points: files, or JSON as it stands. InputError where they cannot be used.
+
+    JSON: scalars are [s, ..], or [[s, ..], ..] for several vectors; points [[x, y], ..], in g2 [[[c0, c1], [c0, c1]], ..], null
+    for infinity. .npy: uint32 arrays as limbd.Client.msm takes them.
+    """
+    try:
+        return multiplication(
+            read(scalars, "scalars"),
+            read(points, "points"),
+            curve,
+            name.removeprefix("msm-"),
+            check_subgroup=check_subgroup,
+            constant_work=constant_work,
+        )
+    except (TypeError, ValueError) as error:
+        raise InputError(str(error)) from None
+
+
+def read(spec: str, what: str) -> Any:
+    """An array, or lists of Python integers."""
+    if spec.lstrip().startswith("["):
+        return _numbers(_parsed(spec, what), what)
+    if spec != STANDARD_STREAM and spec.endswith(".npy"):
+        try:
+            return np.load(spec, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{what}: cannot read {spec}: {error}") from None
+    try:
+        text = sys.stdin.read() if spec == STANDARD_STREAM else Path(spec).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{what}: cannot read {spec}: {error}") from None
+    return _numbers(_parsed(text, what), what)
+
+
+def write(answer: Any, out: str | None, stream: TextIO) -> None:
+    """answer: what Client.msm gives. To a .npy file as limbs, or as JSON with hexadecimal strings, one line for each vector."""
+    if out is not None and out.endswith(".npy"):
+        if not isinstance(answer, np.ndarray):
+            raise InputError("--out FILE.npy takes points that came from a .npy file")
+        np.save(out, answer)
+        return
+    several = isinstance(answer, list) or (isinstance(answer, np.ndarray) and answer.ndim == 2)
+    text = "".join(json.dumps(_hexadecimal(point)) + "\n" for point in (answer if several else [answer]))
+    if out is None:
+        stream.write(text)
+    else:
+        Path(out).write_text(text, encoding="utf-8")
+
+
+def _parsed(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{what}: no JSON: {error}") from None
+
+
+def _numbers(value: Any, what: str) -> Any:
+    """The same lists with every number as an integer."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [_numbers(each, what) for each in value]
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise InputError(f"{what}: {value!r} is none of {DECIMAL_OR_HEX}")
+    try:
+        return int(value, 0) if isinstance(value, str) else value
+    except ValueError:
+        raise InputError(f"{what}: {value!r} is none of {DECIMAL_OR_HEX}") from None
+
+
+def _hexadecimal(value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, np.ndarray):
+        return "0x" + value.astype("<u4").tobytes()[::-1].hex()
+    return [_hexadecimal(part) for part in value] if isinstance(value, tuple) else hex(value)

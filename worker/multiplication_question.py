@@ -1,0 +1,100 @@
+"""A client's msm as a question for the worker: scalars and points of Python or of numpy -> the wire's bytes, and back."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from limbd.ops import by_name as op_by_name
+from limbd.ops.base import LIMB_BYTES
+from limbd.ops.msm import param_of
+from limbd.ops.params import curves
+from limbd.ops.params.curves import Curve, Group, GroupName
+from limbd.ops.params.layout import PLAIN_LIMBS, from_ints
+from limbd.ops.reference.curve import Point
+from limbd.ops.reference.msm import decode_points, encode_points
+from limbd.worker.exchange import Exchange, exchange_of_arrays
+
+Limbs = npt.NDArray[np.uint32]
+
+
+def multiplication(
+    scalars: Any, points: Any, curve_name: str, group_name: str, *, check_subgroup: bool, constant_work: bool
+) -> Exchange:
+    """See limbd.Client.msm. Raises ValueError or TypeError where something cannot be written on the wire."""
+    curve, name, group = _group(curve_name, group_name)
+    vectors, many = _vectors(scalars)
+    point_array, plain = _points(points, curve, group)
+    lengths = {len(vector) for vector in vectors}
+    if lengths != {len(point_array)}:
+        raise ValueError(f"{len(point_array)} points, but vectors of {sorted(lengths)} scalars")
+    op = op_by_name(f"msm-{name}")
+    param = param_of(curve, vectors=len(vectors), check_subgroup=check_subgroup, constant_work=constant_work)
+    n = sum(len(vector) for vector in vectors)
+    convert = partial(_answer, curve, group, many, plain)
+    return exchange_of_arrays(op, n, param, (*vectors, point_array), convert)
+
+
+def _group(curve_name: str, group_name: str) -> tuple[Curve, GroupName, Group]:
+    curve = curves.by_name(curve_name)
+    if curve is None:
+        raise ValueError(f"there is no curve named {curve_name!r}")
+    names: dict[str, GroupName] = {"g1": "g1", "g2": "g2"}
+    name = names.get(group_name.lower())
+    group = curve.group(name) if name else None
+    if name is None or group is None:
+        raise ValueError(f"{curve.name} has no group {group_name!r}")
+    return curve, name, group
+
+
+def _vectors(scalars: Any) -> tuple[list[Limbs], bool]:
+    """Each vector as (n, 8) limbs, and whether there may be several."""
+    if isinstance(scalars, np.ndarray):
+        if scalars.dtype != np.uint32 or scalars.ndim not in (2, 3) or scalars.shape[-1] != PLAIN_LIMBS:
+            raise ValueError(f"scalars: expected uint32 (n, 8) or (vectors, n, 8), got {scalars.dtype} {scalars.shape}")
+        return (list(scalars), True) if scalars.ndim == 3 else ([scalars], False)
+    many = len(scalars) > 0 and all(isinstance(each, Sequence) for each in scalars)
+    return [from_ints(map(operator.index, vector)) for vector in (scalars if many else [scalars])], many
+
+
+def _points(points: Any, curve: Curve, group: Group) -> tuple[Limbs, bool]:
+    """As limbs, and whether they came as Python numbers."""
+    limbs = curve.point_bytes(group) // LIMB_BYTES
+    if isinstance(points, np.ndarray):
+        if points.dtype != np.uint32 or points.ndim != 2 or points.shape[1] != limbs:
+            raise ValueError(f"points: expected uint32 (n, {limbs}), got {points.dtype} {points.shape}")
+        return points, False
+    data = encode_points([_coordinates(point, group) for point in points], curve, group)
+    return np.frombuffer(bytearray(data), "<u4").reshape(-1, limbs), True
+
+
+def _coordinates(point: Any, group: Group) -> Point:
+    """(x, y), integers in G1 and pairs of them in G2; None is infinity."""
+    if point is None:
+        return None
+    x, y = (
+        tuple(map(operator.index, part)) if isinstance(part, Sequence) else (operator.index(part),) for part in point
+    )
+    if len(x) != group.degree or len(y) != group.degree:
+        raise ValueError(f"points: a coordinate has {group.degree} integers here, got {point}")
+    return x, y
+
+
+def _answer(curve: Curve, group: Group, many: bool, plain: bool, result: Limbs) -> Any:
+    """One point, or one for each vector, in the form that the points had."""
+    if not plain:
+        return result if many else result[0]
+    points = [_plain(point) for point in decode_points(result.tobytes(), curve, group)]
+    return points if many else points[0]
+
+
+def _plain(point: Point) -> Any:
+    if point is None:
+        return None
+    x, y = (tuple(map(int, coordinate)) for coordinate in point)
+    return (x[0], y[0]) if len(x) == 1 else (x, y)
