@@ -22,6 +22,10 @@ from limbd.worker.device.nvrtc import Nvrtc, Target, Usage
 # What the project supports with CUDA 13; the cuda12 extra adds sm_61 and sm_70.
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 
+# What the measurements are of, and the entries whose units take minutes for one architecture together.
+USUAL = "sm_90"
+SLOW = frozenset({"msm", "msm_points", "msm_reduce"})
+
 # NVRTC works on as many programs at once.
 THREADS = 2
 
@@ -41,6 +45,10 @@ class Allowance:
 
 _RADIX_4 = "five blocks of radix 4 leave 96 registers; the row is set by an H200, and nothing was measured on this one"
 
+_TWELVE_LIMBS_TWICE = (
+    "a sum of bls12_381 G2 has 96 limbs, and a thread 255 registers; an element over two lanes would need half of them"
+)
+
 ALLOWANCES: tuple[Allowance, ...] = (
     Allowance("ntt", "sm_100", 100, _RADIX_4),
     Allowance("ntt", "sm_120", 100, _RADIX_4),
@@ -48,6 +56,7 @@ ALLOWANCES: tuple[Allowance, ...] = (
     Allowance("quotient", "sm_120", 104, _RADIX_4),
     Allowance("ntt", "sm_61", 168, _RADIX_4),
     Allowance("ntt", "sm_70", 20, _RADIX_4),
+    Allowance("msm", "*", 4000, _TWELVE_LIMBS_TWICE),
 )
 
 
@@ -85,6 +94,14 @@ def all_units(arch: str) -> tuple[Unit, ...]:
     """Every unit that any op's plans name on a device of this architecture ("sm_90", or "cpu" for the host)."""
     kind = Traits("cpu" if arch == "cpu" else "cuda", arch, 1, 1 << 30)
     return tuple(dict.fromkeys(unit for op in OPS for unit in op.units(kind)))
+
+
+def units_of_the_day(arch: str, day: int) -> tuple[Unit, ...]:
+    """All units on USUAL and on one other architecture, which takes turns by the day's number; elsewhere those that
+    compile quickly."""
+    others = [other for other in ARCHITECTURES if other != USUAL]
+    whole = arch in (USUAL, others[day % len(others)])
+    return tuple(unit for unit in all_units(arch) if whole or unit.entry not in SLOW)
 
 
 def check(arch: str, nvrtc: Nvrtc, units: Iterable[Unit] | None = None, *, verify: bool = False) -> list[Checked]:

@@ -10,12 +10,13 @@ import random
 from collections.abc import Iterator
 from itertools import product
 
-from limbd.harness import exhaustive_transforms, long_batches
+from limbd.harness import exhaustive_multiplications, exhaustive_transforms, long_batches
 from limbd.harness.inputs import PLAIN_BITS, Residues
 from limbd.harness.kat import first_difference
 from limbd.harness.targets import BackendTarget
 from limbd.harness.vectors.peers import OPERANDS, PYTHON
 from limbd.ops.base import Limbs, Op
+from limbd.ops.msm import Msm
 from limbd.ops.params.layout import from_ints, to_ints
 from limbd.worker.device.base import Backend
 
@@ -64,8 +65,10 @@ def _batches(
 
 
 def run(backend: Backend, op: Op) -> tuple[list[str], int]:
-    """Every modulus, small and raised operands; all transforms (exhaustive_transforms). Returns what is wrong, and how many
-    different answers were compared."""
+    """Every modulus, small and raised operands; all transforms (exhaustive_transforms), all pairs of points and scalars of
+    a toy curve (exhaustive_multiplications). Returns what is wrong, and how many different answers were compared."""
+    if isinstance(op, Msm):
+        return exhaustive_multiplications.run(backend, op)
     if not op.elementwise:
         return exhaustive_transforms.run(backend, op)
     rng = random.Random("representatives")

@@ -64,24 +64,6 @@ def test_lengths(kernels: Backend, curve: Curve, name: GroupName, n: int) -> Non
     assert Multiplication(curve, name, scalars, known.points).answer(kernels) == [known.total(scalars)]
 
 
-# --- the toy curve, exhausted ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["g1", "g2"])
-@BOTH_MODES
-def test_all_pairs_of_points_and_scalars_of_the_toy_curve(kernels: Backend, name: GroupName, constant: bool) -> None:
-    """Two points and two scalars, all of them, the scalars of a pair of points as the vectors of one request."""
-    known = Multiples(TOY, name, "exhausted", 1)
-    subgroup = [known.point(k) for k in range(TOY.order)]
-    pairs = list(product(range(TOY.order), repeat=2))
-    scalars = [scalar for pair in pairs for scalar in pair]
-    for first, second in pairs:
-        points = [subgroup[first], subgroup[second]]
-        asked = Multiplication(TOY, name, scalars, points, vectors=len(pairs), constant_work=constant)
-        expected = [subgroup[(a * first + b * second) % TOY.order] for a, b in pairs]
-        assert asked.answer(kernels, always(row(2 + first % 3))) == expected, (first, second)
-
-
 # --- windows --------------------------------------------------------------------------------------------------------
 
 

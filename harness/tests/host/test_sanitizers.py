@@ -15,11 +15,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from limbd.harness.groups import group_of
 from limbd.harness.inputs import Residues, known_residues, operands
+from limbd.harness.multiplications import Multiplication
 from limbd.harness.transforms import VARIANTS, elements, fields
 from limbd.ops import OPS
-from limbd.ops.base import Call, Op, Request
+from limbd.ops.base import Call, Op, Request, Unit
+from limbd.ops.msm import Msm
+from limbd.ops.msm_plan import Shape
+from limbd.ops.msm_tuning import with_width
+from limbd.ops.params.curves import CURVES
 from limbd.ops.params.layout import from_ints, to_ints
+from limbd.ops.reference.msm import proof_points, sum_of
 from limbd.worker.device import host_compiler
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.cpu import CpuBackend
@@ -41,6 +48,7 @@ def folder(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
     folder = Path(pytestconfig.cache.mkdir("kernels")) if pytestconfig.cache else tmp_path_factory.mktemp("kernels")
     backend = CpuBackend(cache=Cache(folder), variant=Variant.SANITIZE)
     backend.compile(unit for op in OPS for unit in op.units(backend.traits()))
+    backend.compile(unit for op in OPS if isinstance(op, Msm) for unit in toy_units(op))
     backend.close()
     return folder
 
@@ -58,6 +66,13 @@ def test_a_word_too_far_is_reported(folder: Path) -> None:
     done = run_sanitized("short", OPS[0].name, str(folder))
     assert done.returncode != 0
     assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
+
+
+def toy_units(op: Msm) -> set[Unit]:
+    toys = (curve for curve in CURVES if curve.toy)
+    row = with_width(4, 4, 3, 3, 1, "sanitized")
+    shapes = (Shape(curve, op.group, 1, 1, row, constant) for curve in toys for constant in (False, True))
+    return {unit for shape in shapes for unit in shape.kernels.units()}
 
 
 # --- in the sanitized process ---
@@ -101,7 +116,23 @@ def clean_transforms(op: Op, backend: CpuBackend) -> None:
     print("clean")
 
 
+def clean_multiplications(op: Msm, backend: CpuBackend) -> None:
+    """Every array of a plan is an allocation of its own: one and two passes of the sort, pieces, vectors."""
+    for curve in (curve for curve in CURVES if curve.group(op.group)):
+        scalars, points = proof_points(curve, group_of(curve, op.group))
+        for constant, width in product((False, True), (4, 13)):
+            asked = Multiplication(curve, op.group, scalars * 2, points, 2, True, constant)
+            row = with_width(width, 4, 3, 3, 1, "sanitized")
+            got = asked.answer(backend, lambda count, row=row: row)  # type: ignore[misc]
+            assert got == [sum_of([s % curve.order for s in scalars], points, curve)] * 2, (curve.name, constant, width)
+    assert backend.cache.builds == 0
+    print("clean")
+
+
 def clean(op: Op, backend: CpuBackend) -> None:
+    if isinstance(op, Msm):
+        clean_multiplications(op, backend)
+        return
     if not op.elementwise:
         clean_transforms(op, backend)
         return

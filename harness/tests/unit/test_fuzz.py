@@ -34,7 +34,7 @@ class Faulty(ReferenceBackend):
 
     def start(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
         outcome = super().start(request, plan, result)
-        self.fault(request, np.frombuffer(result, dtype="<u4").reshape(request.n, -1))
+        self.fault(request, np.frombuffer(result, dtype="<u4").reshape(-1, request.element_bytes // 4))
         return outcome
 
 

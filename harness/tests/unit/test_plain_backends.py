@@ -6,12 +6,15 @@ import pytest
 
 from limbd.ops import OPS
 from limbd.ops.base import Call, Op
+from limbd.ops.msm import MSM_G1, MSM_G2, param_of
+from limbd.ops.params.curves import CURVES
 from limbd.ops.params.layout import from_ints, unpack
 from limbd.worker.device.base import Backend
 from limbd.worker.device.null import NullBackend
 from limbd.worker.device.reference import ReferenceBackend
 
-EVERY_OP = pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+EVERY_OP = pytest.mark.parametrize("op", [op for op in OPS if op.modulus_in_payload], ids=lambda op: op.name)
+MULTIPLICATIONS = pytest.mark.parametrize("op", [MSM_G1, MSM_G2], ids=lambda op: op.name)
 # Prime, with transforms, and above every operand.
 MODULUS = 257
 
@@ -43,6 +46,18 @@ def test_the_reference_fills_all_it_is_given(op: Op) -> None:
     results = unpack(ask(ReferenceBackend(), op, 33))
     assert len(results) == 33
     assert max(results) < MODULUS
+
+
+@MULTIPLICATIONS
+@BACKENDS
+def test_infinity_is_zeros(op: Op, backend: Backend) -> None:
+    """The sum of no points, for each of three vectors; null answers nothing else."""
+    call = Call(0, param_of(CURVES[0], vectors=3))
+    request = op.decode(call, memoryview(b""))
+    result = bytearray(b"\xa5") * op.result_bytes(call)
+    backend.run(request, op.plan(request, backend.traits()), memoryview(result))
+    assert len(result) == 3 * request.element_bytes
+    assert not any(result)
 
 
 @BACKENDS

@@ -173,7 +173,7 @@ def test_moduli_span_every_limb_boundary() -> None:
 
 def test_the_demo_covers_every_op_and_its_sample_is_right() -> None:
     batches = demo_batches()
-    assert {batch.op for batch in batches} == {op.name for op in OPS}
+    assert {batch.op for batch in batches} == {op.name for op in OPS if op.modulus_in_payload}
     for batch in batches:
         few = SAMPLE if batch.param == 0 else 1 << batch.param
         columns = [to_ints(array[:few]) for array in batch.operands.values()]
