@@ -1,14 +1,14 @@
 """Runs PTX on the host, one thread at a time: what NVRTC made of a kernel can be checked without a device.
 
 A kernel's PTX is translated to one Python function (registers become local variables, the carry flag a variable, basic
-blocks the arms of a loop). It follows the PTX ISA 9.0 manual for the integer instructions that these kernels use, and
+blocks the arms of a loop), and so is each function that it calls, with scalar parameters and no result. It follows the PTX ISA 9.0 manual for the integer instructions that these kernels use, and
 raises UnknownInstruction for any other. Threads do not cooperate here: no barriers, shuffles or atomics.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,8 @@ _SPACE = re.compile(
 )
 _COMMENT_OR_POSITION = re.compile(r"//[^\n]*|^[ \t]*\.(?:loc|file)\b[^\n;]*$", re.MULTILINE)
 _ENTRY = re.compile(r"\.visible\s+\.entry\s+(\w+)\s*\(([^)]*)\)[^{]*\{")
+_FUNCTION = re.compile(r"\.func\s+(\w+)\s*\(([^)]*)\)\s*\{")
+_CALL = re.compile(r"(\w+)\s*,\s*\(([^)]*)\)")
 _SPECIAL = {"%tid.x": "tid", "%ctaid.x": "ctaid", "%ntid.x": "ntid", "%nctaid.x": "nctaid"}
 
 
@@ -84,12 +86,17 @@ class PtxKernel:
 def load(ptx: str, name: str) -> PtxKernel:
     """The kernel of this name. Raises UnknownInstruction, or LookupError where there is none."""
     text = _COMMENT_OR_POSITION.sub("", ptx)
-    entries = list(_ENTRY.finditer(text))
+    entries, functions = list(_ENTRY.finditer(text)), list(_FUNCTION.finditer(text))
+    module = _Module(text[: min(found.start() for found in (*entries, *functions))])
     for entry in entries:
         if entry.group(1) == name:
-            body = text[entry.end() : _closing_brace(text, entry.end())]
-            return _Translation(name, text[: entries[0].start()], entry.group(2), body).kernel()
+            parts = [_Translation(module, found, _body(text, found)) for found in (*functions, entry)]
+            return module.kernel(name, parts)
     raise LookupError(f"no kernel {name}")
+
+
+def _body(text: str, head: re.Match[str]) -> str:
+    return text[head.end() : _closing_brace(text, head.end())]
 
 
 def _closing_brace(text: str, at: int) -> int:
@@ -159,35 +166,25 @@ _LOGIC = {"and": "&", "or": "|", "xor": "^"}
 # --- translation ------------------------------------------------------------------------------------------------------
 
 
-class _Translation:
-    """Builds the Python function of one kernel, basic block by basic block."""
+class _Module:
+    """What all functions of one PTX text share: variables, and the size of a thread's own memory, in which each function has
+    a part to itself (none calls itself)."""
 
-    def __init__(self, name: str, module: str, parameters: str, body: str) -> None:
-        self.name = name
+    def __init__(self, text: str) -> None:
         self.symbols: dict[str, int] = {}
         self.spaces = {LOCAL: 0, SHARED: 0}
         self.constants = bytearray()
-        for parameter in re.findall(r"(\w+)(?:\[\d+\])?\s*(?:,|$)", parameters.strip()):
-            self.symbols[parameter] = PARAMETERS
-        for declaration in module.split(";"):
-            self._declare(declaration.strip())
-        self.statements = [s for s in _statements(body) if not self._declare(s)]
+        for declaration in text.split(";"):
+            self.declare(declaration.strip())
 
-    def kernel(self) -> PtxKernel:
-        labels = {s[:-1]: i for i, s in enumerate(self.statements) if s.endswith(":")}
-        lines = ["def thread(read, write, tid, ctaid, ntid, nctaid):", " cc = at = 0", " while True:", "  if at == 0:"]
-        for i, statement in enumerate(self.statements):
-            if statement.endswith(":"):
-                lines += [f"   at = {i}", f"  if at == {i}:"] if i else []
-            else:
-                lines += self._translate(statement, labels)
+    def kernel(self, name: str, parts: Sequence[_Translation]) -> PtxKernel:
+        """The last part is the kernel's own."""
         scope: dict[str, Any] = dict(_FUNCTIONS)
-        exec(compile("\n".join([*lines, "   return"]), f"<ptx {self.name}>", "exec"), scope)
-        return PtxKernel(self.name, scope["thread"], self.spaces, bytes(self.constants))
+        for part in parts:
+            exec(compile(part.text(), f"<ptx {part.name}>", "exec"), scope)
+        return PtxKernel(name, scope[parts[-1].python_name], self.spaces, bytes(self.constants))
 
-    # --- declarations ---
-
-    def _declare(self, statement: str) -> bool:
+    def declare(self, statement: str) -> bool:
         """Places a variable. True for every directive, of which only variables matter."""
         found = _SPACE.search(statement)
         if found:
@@ -209,6 +206,34 @@ class _Translation:
         data = b"".join((v & ((1 << 8 * width) - 1)).to_bytes(width, "little") for v in numbers)
         self.constants += data.ljust(width * count, b"\0")
 
+
+class _Translation:
+    """Builds the Python function of one kernel or function, basic block by basic block."""
+
+    def __init__(self, module: _Module, head: re.Match[str], body: str) -> None:
+        """head: as _ENTRY or _FUNCTION matched it."""
+        self.name = head.group(1)
+        self.python_name = f"f_{self.name}"
+        self.symbols = module.symbols
+        parameters = re.findall(r"(\w+)(?:\[\d+\])?\s*(?:,|$)", head.group(2).strip())
+        is_function = head.re is _FUNCTION
+        # A kernel's are in memory; a function's are Python's.
+        self.arguments = {name: f"arg_{i}" for i, name in enumerate(parameters)} if is_function else {}
+        if not is_function:
+            self.symbols.update(dict.fromkeys(parameters, PARAMETERS))
+        self.statements = [s for s in _statements(body) if not module.declare(s)]
+
+    def text(self) -> str:
+        labels = {s[:-1]: i for i, s in enumerate(self.statements) if s.endswith(":")}
+        given = ", ".join(("read", "write", "tid", "ctaid", "ntid", "nctaid", *self.arguments.values()))
+        lines = [f"def {self.python_name}({given}):", " cc = at = 0", " while True:", "  if at == 0:"]
+        for i, statement in enumerate(self.statements):
+            if statement.endswith(":"):
+                lines += [f"   at = {i}", f"  if at == {i}:"] if i else []
+            else:
+                lines += self._translate(statement, labels)
+        return "\n".join([*lines, "   return"])
+
     # --- instructions ---
 
     def _translate(self, statement: str, labels: Mapping[str, int]) -> list[str]:
@@ -223,6 +248,8 @@ class _Translation:
             lines = ["return"]
         elif base == "trap":
             lines = ["raise Trapped"]
+        elif base == "call":
+            lines = [self._call(statement, operands)]
         else:
             lines = self._instruction(statement, base, parts, _operands(operands))
         if not guard:
@@ -247,7 +274,26 @@ class _Translation:
                 return [*before, f"{_name(target)} = {result}"]
         raise UnknownInstruction(statement)
 
+    def _call(self, statement: str, operands: str) -> str:
+        found = _CALL.fullmatch(operands.strip())
+        if not found:
+            raise UnknownInstruction(statement)
+        given = [f"given_{name.strip()}" for name in found.group(2).split(",") if name.strip()]
+        return f"f_{found.group(1)}({', '.join(('read, write, tid, ctaid, ntid, nctaid', *given))})"
+
+    def _parameter(self, base: str, parts: list[str], operands: list[str]) -> list[str] | None:
+        """A function's own parameter, or one that it gives to another; None for a kernel's, which are memory."""
+        where, what = (operands[1], operands[0]) if base == "ld" else operands
+        named = re.fullmatch(r"\[(\w+)(?:\+0)?\]", where)
+        if base == "st" and named:
+            return [f"given_{named.group(1)} = {self._value(what, int(parts[-1][1:]))}"]
+        if named and named.group(1) in self.arguments:
+            return [f"{_name(what)} = {self.arguments[named.group(1)]}"]
+        return None
+
     def _access(self, base: str, parts: list[str], operands: list[str]) -> list[str]:
+        if "param" in parts and (lines := self._parameter(base, parts, operands)) is not None:
+            return lines
         width = int(parts[-1][1:]) // 8
         where, what = (operands[1], operands[0]) if base == "ld" else operands
         address = re.fullmatch(r"\[([^\]+]+)(?:\+(-?\d+))?\]", where)

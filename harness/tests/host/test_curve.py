@@ -73,7 +73,9 @@ def pairs_of(curve: Curve, group: Group, rng: random.Random) -> list[tuple[Point
 def check_of(curve: Curve, name: GroupName, form: int) -> LayerCheck:
     row = 2 * coordinate_limbs(curve, group_of(curve, name))
     scalars = (Member("operation", "u32"),)
-    return LayerCheck("curve_check", ("p", "q", "factors"), scalars, {"FORM": form}, row, params=unit_text(curve, name))
+    return LayerCheck(
+        "curve_check", ("p", "q", "factors"), scalars, {"FORM": form}, row, params=unit_text(curve, name, inline=False)
+    )
 
 
 def factor(rng: random.Random, curve: Curve, group: Group) -> Coordinate:
