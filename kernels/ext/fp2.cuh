@@ -7,7 +7,8 @@
 namespace fp2 {
 
 // B: prime::Field of a modulus m < R / 4 with m = 3 mod 4. INLINE: products are part of the code that uses them; otherwise
-// they are calls, which compile in a fraction of the time.
+// they are calls, which compile in a fraction of the time. A function that makes such calls must not return a struct by value
+// (NVRTC 13.0 lets its result overlap an operand that is still read): it takes the place of its result as a parameter.
 template <class B, bool INLINE>
 struct Field {
     static_assert(B::LAZY, "wide sums take the two spare bits");

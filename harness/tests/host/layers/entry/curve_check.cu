@@ -51,9 +51,9 @@ __device__ __forceinline__ xyzz::Point<C> scaled(const Affine& p, const uint32_t
     return r;
 }
 
-// (x f, y f, f), and infinity as (0, f, 0).
-__device__ __forceinline__ projective::Point<C> homogeneous(const Affine& p, const uint32_t* f) {
-    projective::Point<C> r;
+// (x f, y f, f), and infinity as (0, f, 0). Not returned by value: NVRTC 13.0 then puts the result where f still is, as
+// soon as products are calls.
+__device__ __forceinline__ void homogeneous(projective::Point<C>& r, const Affine& p, const uint32_t* f) {
     F::multiply(r.x, p.x, f);
     F::multiply(r.y, p.y, f);
     limb::copy<F::LIMBS>(r.z, f);
@@ -61,7 +61,6 @@ __device__ __forceinline__ projective::Point<C> homogeneous(const Affine& p, con
         limb::copy<F::LIMBS>(r.y, f);
         F::zero(r.z);
     }
-    return r;
 }
 
 __device__ __forceinline__ void xyzz_case(uint32_t operation, Affine& out, const Affine& p, const Affine& q,
@@ -89,8 +88,9 @@ __device__ __forceinline__ void xyzz_case(uint32_t operation, Affine& out, const
 
 __device__ __forceinline__ void projective_case(uint32_t operation, Affine& out, const Affine& p, const Affine& q,
                                                 const uint32_t* f, const uint32_t* g) {
-    projective::Point<C> a = homogeneous(p, f);
-    const projective::Point<C> b = homogeneous(q, g);
+    projective::Point<C> a, b;
+    homogeneous(a, p, f);
+    homogeneous(b, q, g);
     switch (operation) {
         case 0: projective::add(a, b); break;
         case 1: projective::add_affine(a, q); break;
