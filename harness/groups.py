@@ -19,9 +19,9 @@ def group_of(curve: Curve, name: GroupName) -> Group:
     return group
 
 
-def unit_text(curve: Curve, name: GroupName, *, inline: bool = True) -> str:
-    """What a layer entry needs to know of its group. inline: of products in the extension."""
-    return f"{render_group(curve, name, inline=inline)}#define GROUP {group_struct_name(curve, name)}\n"
+def unit_text(curve: Curve, name: GroupName) -> str:
+    """What a layer entry needs to know of its group."""
+    return f"{render_group(curve, name)}#define GROUP {group_struct_name(curve, name)}\n"
 
 
 def coordinate_limbs(curve: Curve, group: Group) -> int:

@@ -8,7 +8,7 @@ raises UnknownInstruction for any other. Threads do not cooperate here: no barri
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,9 @@ _COMMENT_OR_POSITION = re.compile(r"//[^\n]*|^[ \t]*\.(?:loc|file)\b[^\n;]*$", r
 _ENTRY = re.compile(r"\.visible\s+\.entry\s+(\w+)\s*\(([^)]*)\)[^{]*\{")
 _FUNCTION = re.compile(r"\.func\s+(\w+)\s*\(([^)]*)\)\s*\{")
 _CALL = re.compile(r"(\w+)\s*,\s*\(([^)]*)\)")
+_REGISTER = re.compile(r"\br_\w+")
+_ASSIGNMENT = re.compile(r"   (r_\w+) = ")
+ANYTHING = 0xA5A5A5A5
 _SPECIAL = {"%tid.x": "tid", "%ctaid.x": "ctaid", "%ntid.x": "ntid", "%nctaid.x": "nctaid"}
 
 
@@ -226,13 +229,15 @@ class _Translation:
     def text(self) -> str:
         labels = {s[:-1]: i for i, s in enumerate(self.statements) if s.endswith(":")}
         given = ", ".join(("read", "write", "tid", "ctaid", "ntid", "nctaid", *self.arguments.values()))
-        lines = [f"def {self.python_name}({given}):", " cc = at = 0", " while True:", "  if at == 0:"]
+        lines = [" while True:", "  if at == 0:"]
         for i, statement in enumerate(self.statements):
             if statement.endswith(":"):
                 lines += [f"   at = {i}", f"  if at == {i}:"] if i else []
             else:
                 lines += self._translate(statement, labels)
-        return "\n".join([*lines, "   return"])
+        head = [f"def {self.python_name}({given}):", " cc = at = 0"]
+        head += [f" {name} = {ANYTHING:#x}" for name in _from_elsewhere(lines)]
+        return "\n".join([*head, *lines, "   return"])
 
     # --- instructions ---
 
@@ -345,6 +350,22 @@ class _Translation:
         if re.fullmatch(r"[A-Za-z_]\w*", operand):  # a register that an asm block declares
             return _name(operand)
         raise UnknownInstruction(f"operand {operand}")
+
+
+def _from_elsewhere(lines: Iterable[str]) -> list[str]:
+    """Registers that a basic block reads and has not surely written itself. Where the path to it has not written them either
+    they hold anything: the compiler reads such a register where its value does not matter."""
+    found: dict[str, None] = {}
+    written: set[str] = set()
+    for line in lines:
+        if line.startswith("  if at == "):
+            written = set()
+        target = _ASSIGNMENT.match(line)
+        read = _REGISTER.findall(line[target.end() :] if target else line)
+        found.update(dict.fromkeys(name for name in read if name not in written))
+        if target:
+            written.add(target.group(1))
+    return list(found)
 
 
 def _statements(body: str) -> Iterator[str]:

@@ -126,18 +126,16 @@ def kernels(
 ) -> Kernels:
     """constant: of the kernels for constant work. The blocks are the largest that the two units are compiled for, resident
     the blocks of additions that a multiprocessor holds at once, which bounds their registers."""
-    using = f"using GROUP = {group_struct_name(curve, name)};\n"
-    # Products in the extension are calls, but for the additions into buckets: these are nearly all of the work.
-    inline, calls = (render_group(curve, name, inline=each) + using for each in (True, False))
+    group = f"{render_group(curve, name)}using GROUP = {group_struct_name(curve, name)};\n"
     plain = ("WORDS", curve.base.element_bytes // LIMB_BYTES)
     mode = ("CONSTANT_WORK", int(constant))
     found = {
         **_kernels("msm_sort", _SORT, SORT_BLOCK, (("THREADS", SORT_BLOCK), ("ITEMS", SORT_ITEMS)), ""),
-        **_kernels("msm_points", _POINTS, POINTS_BLOCK, (plain,), calls),
+        **_kernels("msm_points", _POINTS, POINTS_BLOCK, (plain,), group),
         **_kernels(
-            "msm", _ACCUMULATE, accumulate_block, (("THREADS", accumulate_block), ("RESIDENT", resident), mode), inline
+            "msm", _ACCUMULATE, accumulate_block, (("THREADS", accumulate_block), ("RESIDENT", resident), mode), group
         ),
-        **_kernels("msm_reduce", _REDUCE, reduce_block, (plain, ("THREADS", reduce_block), mode), calls),
+        **_kernels("msm_reduce", _REDUCE, reduce_block, (plain, ("THREADS", reduce_block), mode), group),
     }
     return Kernels(found)
 

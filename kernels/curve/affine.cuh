@@ -17,7 +17,7 @@ struct FieldFor<C, 1> {
 };
 template <class C>
 struct FieldFor<C, 2> {
-    using type = fp2::Field<prime::Field<typename C::Base>, C::INLINE>;
+    using type = fp2::Field<prime::Field<typename C::Base>>;
 };
 
 template <class C>

@@ -6,10 +6,8 @@
 
 namespace fp2 {
 
-// B: prime::Field of a modulus m < R / 4 with m = 3 mod 4. INLINE: products are part of the code that uses them; otherwise
-// they are calls, which compile in a fraction of the time. A function that makes such calls must not return a struct by value
-// (NVRTC 13.0 lets its result overlap an operand that is still read): it takes the place of its result as a parameter.
-template <class B, bool INLINE>
+// B: prime::Field of a modulus m < R / 4 with m = 3 mod 4.
+template <class B>
 struct Field {
     static_assert(B::LAZY, "wide sums take the two spare bits");
     static constexpr int N = B::LIMBS, LIMBS = 2 * N, DEGREE = 2;
@@ -55,29 +53,36 @@ struct Field {
     // --- products ---
 
     static __device__ REPEATED void multiply(uint32_t* r, const uint32_t* a, const uint32_t* b) {
-        if constexpr (INLINE) {
-            product(r, a, b);
-        } else {
-            called_product(r, a, b);
-        }
+        uint32_t first[2 * N], second[2 * N], cross[2 * N];
+        parts(first, second, cross, a, b);
+        B::template wide_subtract<1>(first, first, second);
+        B::reduce(r, first);
+        reduce_sum(r + N, cross);
     }
 
+    // (a0 + a1 u)^2 = (a0 + a1)(a0 - a1) + 2 a0 a1 u
     static __device__ REPEATED void square(uint32_t* r, const uint32_t* a) {
-        if constexpr (INLINE) {
-            own_product(r, a);
-        } else {
-            called_own_product(r, a);
-        }
+        uint32_t sum[N], difference[N], product[N];
+        B::add(sum, a, a + N);
+        B::subtract(difference, a, a + N);
+        B::multiply(product, a, a + N);
+        B::multiply(r, sum, difference);
+        B::twice(r + N, product);
     }
 
     // r = a b - c d with one reduction for each part.
     static __device__ REPEATED void difference_of_products(uint32_t* r, const uint32_t* a, const uint32_t* b,
                                                            const uint32_t* c, const uint32_t* d) {
-        if constexpr (INLINE) {
-            difference(r, a, b, c, d);
-        } else {
-            called_difference(r, a, b, c, d);
-        }
+        uint32_t first[2 * N], second[2 * N], cross[2 * N], subtrahend_first[2 * N], subtrahend_second[2 * N],
+            subtrahend_cross[2 * N];
+        parts(first, second, cross, a, b);
+        parts(subtrahend_first, subtrahend_second, subtrahend_cross, c, d);
+        limb::add<2 * N>(first, first, subtrahend_second);
+        limb::add<2 * N>(second, second, subtrahend_first);
+        B::template wide_subtract<SUM>(first, first, second);
+        reduce_sum(r, first);
+        B::template wide_subtract<SUM>(cross, cross, subtrahend_cross);
+        reduce_sum(r + N, cross);
     }
 
     // --- comparisons ---
@@ -114,48 +119,6 @@ struct Field {
     }
 
   private:
-    static __device__ __forceinline__ void product(uint32_t* r, const uint32_t* a, const uint32_t* b) {
-        uint32_t first[2 * N], second[2 * N], cross[2 * N];
-        parts(first, second, cross, a, b);
-        B::template wide_subtract<1>(first, first, second);
-        B::reduce(r, first);
-        reduce_sum(r + N, cross);
-    }
-
-    // (a0 + a1 u)^2 = (a0 + a1)(a0 - a1) + 2 a0 a1 u
-    static __device__ __forceinline__ void own_product(uint32_t* r, const uint32_t* a) {
-        uint32_t sum[N], difference[N], cross[N];
-        B::add(sum, a, a + N);
-        B::subtract(difference, a, a + N);
-        B::multiply(cross, a, a + N);
-        B::multiply(r, sum, difference);
-        B::twice(r + N, cross);
-    }
-
-    static __device__ __forceinline__ void difference(uint32_t* r, const uint32_t* a, const uint32_t* b, const uint32_t* c,
-                                                      const uint32_t* d) {
-        uint32_t first[2 * N], second[2 * N], cross[2 * N], less_first[2 * N], less_second[2 * N], less_cross[2 * N];
-        parts(first, second, cross, a, b);
-        parts(less_first, less_second, less_cross, c, d);
-        limb::add<2 * N>(first, first, less_second);
-        limb::add<2 * N>(second, second, less_first);
-        B::template wide_subtract<SUM>(first, first, second);
-        reduce_sum(r, first);
-        B::template wide_subtract<SUM>(cross, cross, less_cross);
-        reduce_sum(r + N, cross);
-    }
-
-    static __device__ __noinline__ void called_product(uint32_t* r, const uint32_t* a, const uint32_t* b) {
-        product(r, a, b);
-    }
-
-    static __device__ __noinline__ void called_own_product(uint32_t* r, const uint32_t* a) { own_product(r, a); }
-
-    static __device__ __noinline__ void called_difference(uint32_t* r, const uint32_t* a, const uint32_t* b,
-                                                          const uint32_t* c, const uint32_t* d) {
-        difference(r, a, b, c, d);
-    }
-
     // Sums of two products are below 8 m^2, which is below SUM m R.
     static constexpr int SUM = B::THREE_SPARE_BITS ? 1 : 2;
 

@@ -18,7 +18,6 @@ A group of a curve is a struct params::<curve>_g1 or _g2 in the same way, beside
     GENERATOR_X[LIMBS], GENERATOR_Y[LIMBS]    in Montgomery form
     ORDER_LIMBS, ORDER_BITS, ORDER[ORDER_LIMBS]
                  r, plain                     COFACTOR_ONE whether the curve has no points outside the subgroup
-    INLINE       whether products in the extension are part of the code that uses them (ext/fp2.cuh)
 """
 
 from __future__ import annotations
@@ -97,15 +96,13 @@ def group_struct_name(curve: Curve, name: GroupName) -> str:
     return f"{NAMESPACE}::{curve.name}_{name}"
 
 
-def render_group(curve: Curve, name: GroupName, *, inline: bool = True) -> str:
-    """The text for one group of a curve, its base field's included. inline: INLINE. Raises ValueError where the curve has no
-    such group."""
+def render_group(curve: Curve, name: GroupName) -> str:
+    """The text for one group of a curve, its base field's included. Raises ValueError where the curve has no such group."""
     group = curve.group(name)
     if group is None:
         raise ValueError(f"{curve.name} has no {name}")
     struct = f"{curve.name}_{name}"
-    constants = (*_group_constants(curve, group), f"static constexpr bool INLINE = {str(inline).lower()};")
-    body = "\n".join(f"    {line}" for line in constants)
+    body = "\n".join(f"    {line}" for line in _group_constants(curve, group))
     proofs = "\n".join(
         f'static_assert({proof}, "{struct}: {what}");' for what, proof in _group_proofs(curve, group, struct)
     )

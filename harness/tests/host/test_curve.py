@@ -27,15 +27,15 @@ from limbd.worker.device.base import Backend
 
 EVERY_GROUP = pytest.mark.parametrize(("curve", "name"), GROUPS, ids=[f"{c.name}-{n}" for c, n in GROUPS])
 
-XYZZ, PROJECTIVE, AFFINE = range(3)
+XYZZ, PROJECTIVE, AFFINE, UNCHECKED = range(4)
 
 # name: (form, number, whether it takes a second point that may be infinity)
 OPERATIONS: dict[str, tuple[int, int]] = {
     "xyzz::add": (XYZZ, 0),
     "xyzz::add_affine": (XYZZ, 1),
     "xyzz::twice": (XYZZ, 2),
-    "xyzz::add_unchecked": (XYZZ, 3),
-    "xyzz::add_affine_unchecked": (XYZZ, 4),
+    "xyzz::add_unchecked": (UNCHECKED, 0),
+    "xyzz::add_affine_unchecked": (UNCHECKED, 1),
     "jacobian::twice": (XYZZ, 5),
     "xyzz::set_affine": (XYZZ, 6),
     "projective::add": (PROJECTIVE, 0),
@@ -73,9 +73,7 @@ def pairs_of(curve: Curve, group: Group, rng: random.Random) -> list[tuple[Point
 def check_of(curve: Curve, name: GroupName, form: int) -> LayerCheck:
     row = 2 * coordinate_limbs(curve, group_of(curve, name))
     scalars = (Member("operation", "u32"),)
-    return LayerCheck(
-        "curve_check", ("p", "q", "factors"), scalars, {"FORM": form}, row, params=unit_text(curve, name, inline=False)
-    )
+    return LayerCheck("curve_check", ("p", "q", "factors"), scalars, {"FORM": form}, row, params=unit_text(curve, name))
 
 
 def factor(rng: random.Random, curve: Curve, group: Group) -> Coordinate:

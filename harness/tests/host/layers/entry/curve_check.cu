@@ -35,9 +35,9 @@ __device__ __forceinline__ void store(uint32_t* rows, uint64_t index, Affine& p)
     element::store<ROW, ROW>(rows, index, plain);
 }
 
-// (x f^2, y f^3, f^2, f^3), and infinity as it comes out of sums: with any x and y.
-__device__ __forceinline__ xyzz::Point<C> scaled(const Affine& p, const uint32_t* f) {
-    xyzz::Point<C> r;
+// (x f^2, y f^3, f^2, f^3), and infinity as it comes out of sums: with any x and y. A parameter, not the function's value:
+// beside calls NVRTC 13.0 has put such a value where an operand still was.
+__device__ __forceinline__ void scaled(xyzz::Point<C>& r, const Affine& p, const uint32_t* f) {
     F::square(r.zz, f);
     F::multiply(r.zzz, r.zz, f);
     F::multiply(r.x, p.x, r.zz);
@@ -48,11 +48,9 @@ __device__ __forceinline__ xyzz::Point<C> scaled(const Affine& p, const uint32_t
         F::zero(r.zz);
         F::zero(r.zzz);
     }
-    return r;
 }
 
-// (x f, y f, f), and infinity as (0, f, 0). Not returned by value: NVRTC 13.0 then puts the result where f still is, as
-// soon as products are calls.
+// (x f, y f, f), and infinity as (0, f, 0).
 __device__ __forceinline__ void homogeneous(projective::Point<C>& r, const Affine& p, const uint32_t* f) {
     F::multiply(r.x, p.x, f);
     F::multiply(r.y, p.y, f);
@@ -65,15 +63,14 @@ __device__ __forceinline__ void homogeneous(projective::Point<C>& r, const Affin
 
 __device__ __forceinline__ void xyzz_case(uint32_t operation, Affine& out, const Affine& p, const Affine& q,
                                           const uint32_t* f, const uint32_t* g) {
-    xyzz::Point<C> a = scaled(p, f);
-    const xyzz::Point<C> b = scaled(q, g);
+    xyzz::Point<C> a, b;
+    scaled(a, p, f);
+    scaled(b, q, g);
     jacobian::Point<C> j;
     switch (operation) {
         case 0: xyzz::add(a, b); break;
         case 1: xyzz::add_affine(a, q); break;
         case 2: xyzz::twice(a); break;
-        case 3: xyzz::add_unchecked(a, b); break;
-        case 4: xyzz::add_affine_unchecked(a, q); break;
         case 5:
             jacobian::set_xyzz(j, a);
             jacobian::twice(j);
@@ -82,6 +79,18 @@ __device__ __forceinline__ void xyzz_case(uint32_t operation, Affine& out, const
         case 6:
             xyzz::set_affine(a, q);
             break;
+    }
+    xyzz::to_affine(out, a);
+}
+
+__device__ __forceinline__ void unchecked_case(uint32_t operation, Affine& out, const Affine& p, const Affine& q,
+                                               const uint32_t* f, const uint32_t* g) {
+    xyzz::Point<C> a, b;
+    scaled(a, p, f);
+    scaled(b, q, g);
+    switch (operation) {
+        case 0: xyzz::add_unchecked(a, b); break;
+        case 1: xyzz::add_affine_unchecked(a, q); break;
     }
     xyzz::to_affine(out, a);
 }
@@ -126,5 +135,6 @@ extern "C" __global__ void __launch_bounds__(64) curve_check(const curve_check_a
     if constexpr (FORM == 0) xyzz_case(args.operation, out, p, q, f, g);
     if constexpr (FORM == 1) projective_case(args.operation, out, p, q, f, g);
     if constexpr (FORM == 2) affine_case(args.operation, out, p);
+    if constexpr (FORM == 3) unchecked_case(args.operation, out, p, q, f, g);
     store(args.out, index, out);
 }
