@@ -266,15 +266,21 @@ def _address(place: Place | None, addresses: Mapping[str, int]) -> int:
 
 @dataclass(frozen=True)
 class Table:
-    """Device memory that outlives the batch: made by `build` at its first use, then kept under its key while there is room.
+    """Device memory that outlives the batch: made at its first use, then kept under its key while there is room.
 
-    name: in this plan. key: equal keys have equal contents. build: one launch, whose pointer member `table` it is.
+    name: in this plan. key: equal keys have equal contents. builds: the launches that make it, in order; they name it, parts of
+    it, and the buffers of `workspace`, which are there only while it is made.
     """
 
     name: str
     key: str
     nbytes: int
-    build: Launch
+    builds: tuple[Launch, ...]
+    workspace: tuple[Buffer, ...] = ()
+
+    def building_bytes(self) -> int:
+        """Device memory that it takes while it is made."""
+        return self.nbytes + sum(buffer.nbytes for buffer in self.workspace)
 
 
 @dataclass(frozen=True)
@@ -310,7 +316,7 @@ class LaunchPlan:
 
     def launches(self) -> Iterator[Launch]:
         """Every launch, those that build tables too."""
-        yield from (table.build for table in self.tables)
+        yield from (launch for table in self.tables for launch in table.builds)
         yield from (launch for piece in self.pieces for launch in piece.launches)
 
 

@@ -8,7 +8,7 @@ from limbd.ops import transform
 from limbd.ops.base import Buffer, LaunchPlan, Piece, Request, Role, Traits, Transfer
 from limbd.ops.params.base import Field
 from limbd.ops.reference.ntt import ntt
-from limbd.ops.transform import ELEMENT_BYTES, Order, Scale, Transform
+from limbd.ops.transform import ELEMENT_BYTES, Order, Transform
 from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, TransformOp, fitting, table_bytes
 from limbd.ops.tuning import TransformRow
 
@@ -49,7 +49,7 @@ class Ntt(TransformOp):
         k = request.param & LOG_N
         whole = _transform(request, request.n >> k, row)
         tables = whole.tables()
-        names = ("x", "between", "out") if whole.pass_count() > 1 else ("x", "out")
+        names = ("in", "out") if whole.stays else ("in", "between", "out")
         at_once = fitting(self, request.n >> k, len(names) * ELEMENT_BYTES << k, table_bytes(tables), traits)
         buffers = tuple(Buffer(name, _ROLES[name], at_once * ELEMENT_BYTES << k) for name in names)
         starts = range(0, request.n >> k, at_once)
@@ -57,7 +57,7 @@ class Ntt(TransformOp):
         return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, tables)
 
 
-_ROLES: dict[str, Role] = {"x": "in", "between": "scratch", "out": "out"}
+_ROLES: dict[str, Role] = {"in": "in", "between": "scratch", "out": "out"}
 
 
 def _piece(request: Request, row: TransformRow, start: int, count: int) -> Piece:
@@ -65,29 +65,22 @@ def _piece(request: Request, row: TransformRow, start: int, count: int) -> Piece
     k = request.param & LOG_N
     at, nbytes = start * ELEMENT_BYTES << k, count * ELEMENT_BYTES << k
     own = _transform(request, count, row)
-    buffers = ("x", *("between",) * (own.pass_count() - 1), "out")
+    middle = "out" if own.stays else "between"
+    buffers = ("in", *(middle,) * (own.pass_count() - 1), "out")
     launches = own.passes(buffers, offset=start << k)
-    return Piece((Transfer("x", "x", at, nbytes),), launches, (Transfer("out", "result", at, nbytes),))
+    return Piece((Transfer("in", "x", at, nbytes),), launches, (Transfer("out", "result", at, nbytes),))
 
 
 def _transform(request: Request, count: int, row: TransformRow) -> Transform:
+    """On a coset, shift^i before a forward transform and shift^-i after an inverse one, which has 1/2^k as well."""
     k, param, field = request.param & LOG_N, request.param, request.field
     assert field is not None, "decode names the field"
-    inverse, shift = bool(param & INVERSE), request.constants["shift"] if param & COSET else 1
-    before, after = scales(field, k, shift, inverse=inverse)
-    order = Order(param >> ORDER_SHIFT & 3)
-    return Transform(field, k, request.constants["omega"], count, row, order, inverse, before, after, check=True)
-
-
-def scales(field: Field, k: int, shift: int, *, inverse: bool) -> tuple[Scale | None, Scale | None]:
-    """Factors on the way in and out: shift^i before a forward transform, shift^-i / 2^k after an inverse one."""
-    m = field.modulus
-    if not inverse:
-        return None if shift == 1 else transform.coset_scale(field, k, shift), None
-    share = pow(1 << k, -1, m)
-    if shift == 1:
-        return None, transform.constant_scale(field, share)
-    return None, transform.coset_scale(field, k, pow(shift, -1, m), share)
+    order, omega = Order(param >> ORDER_SHIFT & 3), request.constants["omega"]
+    shift, m = request.constants["shift"] if param & COSET else 1, field.modulus
+    if not param & INVERSE:
+        return Transform(field, k, omega, count, row, order, before=shift, check=True)
+    back, share = pow(shift, -1, m), pow(1 << k, -1, m)
+    return Transform(field, k, omega, count, row, order, inverse=True, after=back, scale=share, check=True)
 
 
 NTT = Ntt(0x20, "ntt", "number-theoretic transforms of 2^k elements", ("x",))

@@ -1,8 +1,9 @@
 """quotient: A B - C on a coset from the values of A, B and C on the domain, as Groth16's prover needs it.
 
-The three arrays lie behind each other in one buffer and go through the same launches: an inverse transform, whose last store
-multiplies coefficient i by shift^i / 2^k, so that the coset costs nothing of its own, and a forward one, whose last pass runs
-for A and B first, then for C, where it stores A B - C (kernels/entry/quotient.cu). Coefficients stay bit-reversed.
+The three arrays lie behind each other in one buffer and go through the same launches: an inverse transform that multiplies
+coefficient i by shift^i / 2^k, so that the coset costs nothing of its own, and a forward one, whose last pass runs for A and B
+first, then for C, where it stores A B - C (kernels/entry/quotient.cu). Coefficients stay bit-reversed, and all passes after
+the first one store where they load.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from limbd.ops import transform
-from limbd.ops.base import Buffer, Call, Launch, LaunchPlan, Part, Piece, Place, Request, Role, Traits, Transfer, Unit
+from limbd.ops.base import Buffer, Call, Launch, LaunchPlan, Part, Piece, Request, Role, Traits, Transfer, Unit
 from limbd.ops.params.base import Field
 from limbd.ops.reference.quotient import quotient
 from limbd.ops.status import RequestError, Status
@@ -72,11 +73,10 @@ class Quotient(TransformOp):
             return LaunchPlan((), 1, ())
         k = request.param & LOG_N
         transforms, steps = request.n >> k, _Steps.of(request, row)
-        tables = tuple({table.name: table for step in steps.all() for table in step.tables()}.values())
-        layout = [each for each in _LAYOUT if each[0] != "z" or steps.pass_count() > 1]
-        each = sum(arrays for _, _, arrays in layout) * ELEMENT_BYTES << k
+        tables = tuple(table for step in steps.all() for table in step.tables())
+        each = sum(arrays for _, _, arrays in _LAYOUT) * ELEMENT_BYTES << k
         at_once = fitting(self, transforms, each, table_bytes(tables), traits)
-        buffers = tuple(Buffer(name, role, arrays * at_once * ELEMENT_BYTES << k) for name, role, arrays in layout)
+        buffers = tuple(Buffer(name, role, arrays * at_once * ELEMENT_BYTES << k) for name, role, arrays in _LAYOUT)
         starts = range(0, transforms, at_once)
         pieces = tuple(_piece(request, steps, start, min(at_once, transforms - start)) for start in starts)
         return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, tables)
@@ -88,13 +88,8 @@ def vanishing(request: Request) -> int:
     return (pow(request.constants["shift"], 1 << (request.param & LOG_N), m) - 1) % m
 
 
-# Buffers and how many arrays each holds. A transform of one pass works in place and needs no z.
-_LAYOUT: tuple[tuple[str, Role, int], ...] = (
-    ("x", "in", 3),
-    ("y", "scratch", 3),
-    ("z", "scratch", 3),
-    ("out", "out", 1),
-)
+# Buffers and how many arrays each holds.
+_LAYOUT: tuple[tuple[str, Role, int], ...] = (("in", "in", 3), ("work", "scratch", 3), ("out", "out", 1))
 
 
 @dataclass(frozen=True)
@@ -110,15 +105,16 @@ class _Steps:
     def of(request: Request, row: TransformRow) -> _Steps:
         field, k, m = request.field, request.param & LOG_N, request.modulus
         assert field is not None, "decode names the field"
-        omega, shift, size = request.constants["omega"], request.constants["shift"], 1 << k
-        scale = transform.coset_scale(field, k, shift, pow(size, -1, m))
-        inward = Transform(field, k, omega, 1, row, Order.NR, inverse=True, after=scale, check=True)
+        omega, shift, share = request.constants["omega"], request.constants["shift"], pow(1 << k, -1, request.modulus)
+        whole = Transform(field, k, omega, 1, row, Order.NR, inverse=True, after=shift, scale=share)
+        inward = replace(whole, check=True, table="inward")
+        outward = Transform(field, k, omega, 1, row, Order.RN, table="outward")
         if not request.param & COEFFICIENTS:
-            return _Steps(inward, Transform(field, k, omega, 1, row, Order.RN), None)
-        share = pow(size * vanishing(request), -1, m)
-        scale = transform.coset_scale(field, k, pow(shift, -1, m), share, name="scale back")
-        back = Transform(field, k, omega, 1, row, Order.RN, inverse=True, after=scale)
-        return _Steps(inward, Transform(field, k, omega, 1, row, Order.RR), back)
+            return _Steps(inward, outward, None)
+        share = share * pow(vanishing(request), -1, m) % m
+        return _Steps(
+            inward, outward, replace(whole, order=Order.NN, after=pow(shift, -1, m), scale=share, table="back")
+        )
 
     def all(self) -> tuple[Transform, ...]:
         return (self.inward, self.outward, *((self.back,) if self.back else ()))
@@ -132,38 +128,28 @@ def _piece(request: Request, steps: _Steps, start: int, count: int) -> Piece:
     """`count` of the request's transforms of each array from number `start` on."""
     k, n = request.param & LOG_N, request.n
     at, nbytes = start * ELEMENT_BYTES << k, count * ELEMENT_BYTES << k
-    copies = tuple(Transfer("x", name, at, nbytes, i * nbytes) for i, name in enumerate(ARRAYS))
-    # Where the arrays lie in x as they do in the request, an element's index there is the one that an error names.
+    copies = tuple(Transfer("in", name, at, nbytes, i * nbytes) for i, name in enumerate(ARRAYS))
+    # Where the arrays lie in the buffer as they do in the request, an element's index there is the one that an error names.
     whole = count << k == n
     parts = [(0, 3)] if whole else [(i, 1) for i in range(3)]
     inward: list[Launch] = []
     for first, arrays in parts:
+        source, target = (Part(name, first * nbytes) for name in ("in", "work"))
         own = replace(steps.inward, count=arrays * count)
-        inward += own.passes(_way(steps, "x", first * nbytes), offset=first * n + (start << k))
+        inward += own.passes((source, *(target,) * steps.pass_count()), offset=first * n + (start << k))
     return Piece(copies, (*inward, *_on_coset(steps, count, nbytes)), (Transfer("out", "result", at, nbytes),))
 
 
-def _way(steps: _Steps, source: str, offset: int) -> tuple[Place, ...]:
-    """Where a transform from `source` to _coefficients has its elements, from a byte on."""
-    names = (source, *("y",) * (steps.pass_count() - 1), _coefficients(steps))
-    return tuple(Part(name, offset) for name in names)
-
-
-def _coefficients(steps: _Steps) -> str:
-    return "y" if steps.pass_count() == 1 else "z"
-
-
 def _on_coset(steps: _Steps, count: int, nbytes: int) -> list[Launch]:
-    """From coefficients to the end. nbytes: of an array."""
-    spare, last = _coefficients(steps), steps.pass_count() - 1
+    """From coefficients to the end, in place but for the result. nbytes: of an array."""
+    last, third = steps.pass_count() - 1, Part("work", 2 * nbytes)
     outward = replace(steps.outward, count=3 * count)
-    launches = [outward.one_pass(i, spare if i == 0 else "y", "y") for i in range(last)]
-    launches.append(replace(outward, count=2 * count).one_pass(last, "y", spare))
-    combining = replace(outward, count=count, combine=(spare, Part(spare, nbytes)))
-    third = Part(spare, 2 * nbytes)
-    launches.append(combining.one_pass(last, Part("y", 2 * nbytes), third if steps.back else "out"))
+    launches = [outward.one_pass(i, "work", "work") for i in range(last)]
+    launches.append(replace(outward, count=2 * count).one_pass(last, "work", "work"))
+    combining = replace(outward, count=count, combine=("work", Part("work", nbytes)))
+    launches.append(combining.one_pass(last, third, third if steps.back else "out"))
     if steps.back:
-        launches += replace(steps.back, count=count).passes((third, *("y",) * last, "out"))
+        launches += replace(steps.back, count=count).passes((*(third,) * steps.pass_count(), "out"))
     return launches
 
 

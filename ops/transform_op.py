@@ -79,7 +79,8 @@ class TransformOp(Op):
 
     def row(self, request: Request, traits: Traits) -> TransformRow:
         """By all the elements that go through the same launches."""
-        return transform_row(traits.kind, traits.arch, (len(self.operands) * request.n - 1).bit_length())
+        log_total = (len(self.operands) * request.n - 1).bit_length()
+        return transform_row(traits.kind, traits.arch, request.param & LOG_N, log_total)
 
     # --- self-test ---
 
@@ -99,7 +100,9 @@ class TransformOp(Op):
 
     def units(self, traits: Traits) -> tuple[Unit, ...]:
         rows = transform_rows(traits.kind, traits.arch)
-        passes = (transform.pass_unit(field, row) for field in served() for row in rows)
+        passes = (
+            transform.pass_unit(field, row, coset=coset) for field in served() for row in rows for coset in (False, True)
+        )
         return tuple(dict.fromkeys((*passes, *(transform.table_unit(field) for field in served()))))
 
 
@@ -133,4 +136,5 @@ def fitting(op: Op, transforms: int, each: int, fixed: int, traits: Traits) -> i
 
 
 def table_bytes(tables: tuple[Table, ...]) -> int:
-    return sum(table.nbytes for table in tables)
+    """Of all of them, and of what making them takes."""
+    return sum(table.building_bytes() for table in tables)

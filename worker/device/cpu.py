@@ -233,7 +233,10 @@ class CpuBackend:
             memory = _aligned_empty(table.nbytes)
             building = _Lane({})
             building.bind(table.name, memory)
-            self._launch(table.build, building)
+            for buffer in table.workspace:
+                building.bind(buffer.name, self._scratch(buffer))
+            for build in table.builds:
+                self._launch(build, building)
         self._tables[table.key] = memory
         while (
             sum(kept.nbytes for kept in self._tables.values()) > self._memory // TABLE_SHARE and len(self._tables) > 1

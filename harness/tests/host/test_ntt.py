@@ -30,10 +30,14 @@ LARGEST_LOG_N = 13
 NAMED = {field.name: field for field in FIELDS}
 BN254, BLS = NAMED["bn254_fr"], NAMED["bls12_381_fr"]
 
-# Rows that no device has: digits of 2 to 5 bits, so that few elements take many passes, by every radix.
+# Rows that no device has: digits of 2 to 5 bits, so that few elements take many passes, by every radix; tiles that a digit
+# fills, and wider ones.
 SMALL_ROWS = tuple(
-    TransformRow(None, radix, tile, wide, 64, 1, "a test")
-    for radix, tile, wide in ((1, 2, True), (2, 3, True), (3, 3, True), (3, 4, True), (1, 4, True), (2, 5, False))
+    TransformRow(None, None, log_e, tile, digit, 64, 1, "a test", splits)
+    for log_e, tile, digit, splits in (
+        *((1, 5, 2, ()), (1, 7, 4, ((1, 2, 4), (4, 2, 1), (5, 1))), (2, 5, 3, ()), (2, 8, 3, ((1, 3, 5), (5, 3, 1)))),
+        *((3, 8, 4, ()), (3, 7, 5, ((2, 3, 5), (5, 3, 2))), (3, 9, 3, ((3, 2, 4), (7, 2)))),
+    )
 )
 
 
@@ -83,28 +87,32 @@ def test_every_field_up_to_its_two_adicity(field: Field, kernels: Backend) -> No
 
 @pytest.mark.parametrize("row", SMALL_ROWS, ids=str)
 def test_many_passes_of_short_digits(row: TransformRow, kernels: Backend) -> None:
-    """Up to four passes: digit reversals of unequal digits, middle passes, columns in every place."""
-    for field, k in product((BN254, BLS), range(min(11, 4 * row.tile) + 1)):
+    """Up to three passes: digit reversals of unequal digits, middle passes, columns in every place."""
+    for field, k in product((BN254, BLS), range(row.log_e - 1, min(10, 3 * row.largest) + 1)):
         variant = random.Random(f"{k} {row}").choice(VARIANTS)
         request = question(field, k, 1 + k % 4, variant, "passes")
         plan = NTT._plan(request, kernels.traits(), row)
-        assert sum(1 for _ in plan.pieces[0].launches) == max(1, -(-k // row.tile))
+        assert sum(1 for _ in plan.pieces[0].launches) == len(row.digits(k))
         assert answer(kernels, request, plan) == right(request), (field.name, k, variant)
 
 
-def test_a_tile_that_is_too_small_is_refused() -> None:
-    row = TransformRow(None, 1, 2, False, 64, 1, "a test")
-    with pytest.raises(ValueError, match="too small"):
-        NTT._plan(question(BN254, 5, 1, VARIANTS[0], "small"), Traits("cpu", "", 1, 1 << 30), row)
+def test_a_thread_that_holds_more_than_a_digit_is_refused() -> None:
+    row = TransformRow(None, None, 3, 8, 4, 64, 1, "a test")
+    with pytest.raises(ValueError, match="no level of 1 bits"):
+        NTT._plan(question(BN254, 1, 1, VARIANTS[0], "small"), Traits("cpu", "", 1, 1 << 30), row)
 
 
 @pytest.mark.parametrize("row", dict.fromkeys(transform_rows("cuda", "sm_90")), ids=str)
 def test_the_rows_of_a_gpu(row: TransformRow, kernels: Backend) -> None:
     """Their geometry, wherever the kernels run: one pass, the last size of one, two passes, and three."""
-    for k in (0, 1, 3, row.tile - 1, row.tile, row.tile + 1, 12):
+    if row.log_n == 1:
+        sizes: tuple[int, ...] = (0, 1)
+    else:
+        sizes = (2, 3, row.largest - 1, row.largest, row.largest + 1, 12)
+    for k in sizes:
         request = question(BN254, k, 2, VARIANTS[k % len(VARIANTS)], "gpu rows")
         assert answer(kernels, request, NTT._plan(request, kernels.traits(), row)) == right(request), k
-    three = dataclasses.replace(row, tile=4)
+    three = dataclasses.replace(row, largest=4, splits=())
     for variant in VARIANTS:
         request = question(BLS, 11, 1, variant, "three passes")
         assert answer(kernels, request, NTT._plan(request, kernels.traits(), three)) == right(request), variant
