@@ -500,7 +500,7 @@ class Transform:
             "log_group": each.log_group,
             "log_first": each.log_first,
             "flags": int(each.flags | self._own_flags(first=i == 0, last=last)),
-            "roots": _roots(self.field, self.k, self.root),
+            "roots": root_constants(self.field, self.k, self.root),
         }
         if self.coset:
             values["factors"] = self._factors()
@@ -539,7 +539,7 @@ def _factors(field: Field, base: int, scale: int, rho: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def _roots(field: Field, k: int, root: int) -> int:
+def root_constants(field: Field, k: int, root: int) -> int:
     """The three constants of kernels/algo/dft.cuh, as far as a transform of 2^k elements has them: of w8, of order 8."""
     m, half = field.modulus, pow(2, -1, field.modulus)
     constants = Constants(roomy(field))

@@ -316,7 +316,8 @@ struct Pass {
             if constexpr (COSET) {
                 if (ends && has(AFTER)) multiply_factors<RHO, 0>(x, h);
             }
-            if (ends) {
+            // Between passes too where only canonical values have room in device memory.
+            if (ends || (N > WORDS && last)) {
                 UNROLL
                 for (int d = 0; d < R; ++d) F::canonical(x[d * H + h]);
             }

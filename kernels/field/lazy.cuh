@@ -29,13 +29,13 @@ struct Residue {
     using Root = constant_product::Root<M>;
 
     // r = a + b: a sum. Operands reduced.
-    static __device__ __forceinline__ void sum(uint32_t* r, const uint32_t* a, const uint32_t* b) {
+    static __device__ REPEATED void sum(uint32_t* r, const uint32_t* a, const uint32_t* b) {
         VERIFY((constant_product::within<M, C, SLACK>(a) && constant_product::within<M, C, SLACK>(b)));
         limb::add<N>(r, a, b);
     }
 
     // r = a - b mod m: a difference. Operands reduced: [a] - [b] > -(K + 64 E) >= -(K + m).
-    static __device__ __forceinline__ void difference(uint32_t* r, const uint32_t* a, const uint32_t* b) {
+    static __device__ REPEATED void difference(uint32_t* r, const uint32_t* a, const uint32_t* b) {
         VERIFY((constant_product::within<M, C, SLACK>(a) && constant_product::within<M, C, SLACK>(b)));
         uint32_t k[N];
         constant_product::set_multiple<M, C + 1>(k);
@@ -44,21 +44,21 @@ struct Residue {
     }
 
     // A sum of slack s, a difference or a product below 2 K + s E -> reduced, slack max(s, 1).
-    static __device__ __forceinline__ void reduce(uint32_t* r) {
+    static __device__ REPEATED void reduce(uint32_t* r) {
         VERIFY((constant_product::within<M, 2 * C, 2 * SLACK>(r)));
         subtract_multiple<C>(r);
     }
 
     // A sum or a difference, of any slack -> reduced, slack 1. C = 2: below 2 m + s E, then below m + s E < K. C = 1: below
     // m + s E, then below m + E.
-    static __device__ __forceinline__ void reduce_bypass(uint32_t* r) {
+    static __device__ REPEATED void reduce_bypass(uint32_t* r) {
         reduce(r);
         subtract_multiple<1>(r);
         VERIFY((constant_product::within<M, C, EXACT ? 0 : 1>(r)));
     }
 
     // The same -> [0, m).
-    static __device__ __forceinline__ void canonical(uint32_t* r) {
+    static __device__ REPEATED void canonical(uint32_t* r) {
         uint32_t m[N];
         constant_product::set_multiple<M, 1>(m);
         if constexpr (C == 2) reduce(r);
@@ -69,7 +69,7 @@ struct Residue {
 
     // r = x w, reduced, slack max(1, Form::SLACK). w: stored as Form::prepare does; x any.
     template <class Form>
-    static __device__ __forceinline__ void multiply(uint32_t* r, const uint32_t* x, const uint32_t* w) {
+    static __device__ REPEATED void multiply(uint32_t* r, const uint32_t* x, const uint32_t* w) {
         Form::multiply(r, x, w);
         if constexpr (Form::BOUND > 2 * C) subtract_multiple<C>(r);
         static_assert(Form::BOUND <= 3 * C, "one or two subtractions");

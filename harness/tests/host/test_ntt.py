@@ -33,7 +33,7 @@ BN254, BLS = NAMED["bn254_fr"], NAMED["bls12_381_fr"]
 # Rows that no device has: digits of 2 to 5 bits, so that few elements take many passes, by every radix; tiles that a digit
 # fills, and wider ones.
 SMALL_ROWS = tuple(
-    TransformRow(None, None, log_e, tile, digit, 64, 1, "a test", splits)
+    TransformRow(None, None, log_e, tile, digit, 256 if log_e == 2 else 128, 2 if log_e == 2 else 4, "a test", splits)
     for log_e, tile, digit, splits in (
         *((1, 5, 2, ()), (1, 7, 4, ((1, 2, 4), (4, 2, 1), (5, 1))), (2, 5, 3, ()), (2, 8, 3, ((1, 3, 5), (5, 3, 1)))),
         *((3, 8, 4, ()), (3, 7, 5, ((2, 3, 5), (5, 3, 2))), (3, 9, 3, ((3, 2, 4), (7, 2)))),
@@ -231,8 +231,10 @@ def test_all_pairs_and_unit_vectors_modulo_193(kernels: Backend) -> None:
 
 @pytest.fixture
 def narrow(kernel_cache: object) -> Iterator[CpuBackend]:
-    """As much memory as three transforms of 2^8 in two buffers take, with their twiddles."""
-    backend = CpuBackend(cache=Cache(kernel_cache), memory=3 * 2 * (32 << 8) + (64 << 8) + 64, poison=True)  # type: ignore[arg-type]
+    """As much memory as three transforms of 2^8 in two buffers take, with their factors: 8 * 32 and 7 * 4 of them, scaled, and
+    what these are made of."""
+    memory = 3 * 2 * (32 << 8) + (8 * 32 + 7 * 4) * 64 + 2 * 2 * (32 << 4)
+    backend = CpuBackend(cache=Cache(kernel_cache), memory=memory, poison=True)  # type: ignore[arg-type]
     yield backend
     backend.close()
 
