@@ -31,8 +31,8 @@ from limbd.ops.ntt import param_of
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
 from limbd.ops.params.layout import from_ints
-from limbd.ops.transform import Order
 from limbd.ops.transform_op import TransformOp
+from limbd.ops.transform_shape import Order
 from limbd.ops.tuning import batch_tuning, tuning
 from limbd.worker.device.measurement import Measurable, take_samples
 

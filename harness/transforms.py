@@ -10,6 +10,7 @@ import numpy as np
 from limbd.harness.inputs import HARD_LIMBS, Residues, hard_integer
 from limbd.ops import by_name
 from limbd.ops.base import Limbs, Request
+from limbd.ops.domain import transforms
 from limbd.ops.ntt import COSET, INVERSE, NTT, ORDER_SHIFT
 from limbd.ops.params.base import Field
 from limbd.ops.params.fields import registered
@@ -17,7 +18,6 @@ from limbd.ops.params.layout import from_ints, to_mpz
 from limbd.ops.quotient import COEFFICIENTS, QUOTIENT
 from limbd.ops.reference.ntt import result_at
 from limbd.ops.reference.quotient import holds_at
-from limbd.ops.transform import transforms
 from limbd.ops.transform_op import LOG_N, OWN_DOMAIN
 
 # Elements of a fuzzed question at the most: the reference takes some ten milliseconds for as many.

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from limbd.ops import transform
 from limbd.ops.base import Buffer, LaunchPlan, Piece, Request, Role, Traits, Transfer
+from limbd.ops.domain import ELEMENT_BYTES
 from limbd.ops.params.base import Field
 from limbd.ops.reference.ntt import ntt
-from limbd.ops.transform import ELEMENT_BYTES, Order, Transform
+from limbd.ops.transform import Transform
 from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, TransformOp, fitting, table_bytes
+from limbd.ops.transform_shape import Order
 from limbd.ops.tuning import TransformRow
 
 # Bits of param (wire.md section 4).

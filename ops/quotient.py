@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 
 from limbd.ops import transform
 from limbd.ops.base import Buffer, Call, Launch, LaunchPlan, Part, Piece, Request, Role, Traits, Transfer, Unit
+from limbd.ops.domain import ELEMENT_BYTES
 from limbd.ops.params.base import Field
 from limbd.ops.reference.quotient import quotient
 from limbd.ops.status import RequestError, Status
-from limbd.ops.transform import ELEMENT_BYTES, Order, Transform
+from limbd.ops.transform import Transform
 from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, TransformOp, fitting, served, table_bytes
+from limbd.ops.transform_shape import Order
 from limbd.ops.tuning import TransformRow, transform_rows
 
 # Bit of param (wire.md section 4): the coefficients of (A B - C) / Z instead of values of A B - C.

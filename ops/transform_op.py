@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limbd.ops import transform
+from limbd.ops import domain, transform
 from limbd.ops.base import LIMB_BYTES, Call, LaunchPlan, Op, Request, Table, Traits, Unit, check_length
+from limbd.ops.domain import ELEMENT_BYTES
 from limbd.ops.params.base import Field
 from limbd.ops.params.fields import registered
 from limbd.ops.params.layout import pack
 from limbd.ops.status import RequestError, Status
-from limbd.ops.transform import ELEMENT_BYTES
 from limbd.ops.tuning import TransformRow, transform_row, transform_rows
 
 # Bits of param that both ops have (wire.md section 4).
@@ -43,7 +43,7 @@ class TransformOp(Op):
             raise RequestError(
                 Status.BAD_PARAM, f"{self.name}: unknown bits in param {call.param:#x}, {self.known_bits:#x} are known"
             )
-        if call.field is not None and not transform.transforms(call.field):
+        if call.field is not None and not domain.transforms(call.field):
             raise RequestError(Status.BAD_PARAM, f"{self.name}: {call.field.name} has no registered generator")
         if call.field is not None and call.field.toy and not call.toys:
             raise RequestError(Status.BAD_PARAM, f"{self.name}: {call.field.name} is served with --toys alone")
@@ -63,13 +63,13 @@ class TransformOp(Op):
             raise RequestError(Status.BAD_LENGTH, f"{self.name}: {call.n} elements are no whole transforms of 2^{k}")
         at, field = 0, call.field
         if field is None:
-            field, at = transform.field_of(self.name, _number(payload, 0), toys=call.toys), ELEMENT_BYTES
+            field, at = domain.field_of(self.name, _number(payload, 0), toys=call.toys), ELEMENT_BYTES
         if call.param & OWN_DOMAIN:
             omega, shift = _number(payload, at), _number(payload, at + ELEMENT_BYTES)
             at += 2 * ELEMENT_BYTES
-            transform.check_own(self.name, field, k, omega, shift)
+            domain.check_own(self.name, field, k, omega, shift)
         else:
-            omega, shift = transform.default_omega(self.name, field, k), self.default_shift(field, k)
+            omega, shift = domain.default_omega(self.name, field, k), self.default_shift(field, k)
         words = np.frombuffer(payload[at:], dtype="<u4").reshape(
             len(self.operands), call.n, ELEMENT_BYTES // LIMB_BYTES
         )
@@ -101,14 +101,17 @@ class TransformOp(Op):
     def units(self, traits: Traits) -> tuple[Unit, ...]:
         rows = transform_rows(traits.kind, traits.arch)
         passes = (
-            transform.pass_unit(field, row, coset=coset) for field in served() for row in rows for coset in (False, True)
+            transform.pass_unit(field, row, coset=coset)
+            for field in served()
+            for row in rows
+            for coset in (False, True)
         )
         return tuple(dict.fromkeys((*passes, *(transform.table_unit(field) for field in served()))))
 
 
 def served() -> list[Field]:
     """The fields whose kernels are made ahead."""
-    return [field for field in registered() if transform.transforms(field) and not field.toy]
+    return [field for field in registered() if domain.transforms(field) and not field.toy]
 
 
 def _field(request: Request) -> Field:

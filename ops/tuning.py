@@ -203,12 +203,24 @@ TRANSFORM_TABLE: dict[str, tuple[TransformRow, ...]] = {
         TransformRow(1, None, 1, 8, 8, 128, 4, "unmeasured: no other threads hold so little"),
         # One pass up to 2^10 is asked for; a butterfly a thread where the digit's elements leave multiprocessors idle.
         TransformRow(8, 16, 1, 6, 8, 128, 4, "unmeasured: as the next sizes"),
-        TransformRow(10, 18, 2, 9, 10, 256, 2, _FIRST + "2^10 in one pass 0.0161 ms, 0.0188 with log_e 1, 0.0214 with 3"),
-        TransformRow(16, 16, 1, 6, 8, 128, 4, _FIRST + "2^12 0.0138, 2^14 0.0164, 2^16 0.0233 ms, first or level with log_e 2"),
+        TransformRow(
+            10, 18, 2, 9, 10, 256, 2, _FIRST + "2^10 in one pass 0.0161 ms, 0.0188 with log_e 1, 0.0214 with 3"
+        ),
+        TransformRow(
+            16, 16, 1, 6, 8, 128, 4, _FIRST + "2^12 0.0138, 2^14 0.0164, 2^16 0.0233 ms, first or level with log_e 2"
+        ),
         TransformRow(17, 18, 2, 9, 9, 256, 2, _FIRST + "64 of 2^12 0.0336 ms, 0.0382 with log_e 3"),
         TransformRow(18, 18, 3, 10, 10, 128, 3, _FIRST + "2^18 0.0499 ms, 0.0504 with 4 blocks", _RADIX_8),
         TransformRow(
-            None, None, 3, 10, 10, 128, 4, _FIRST + "2^20 0.196, 2^22 0.759, 2^24 3.09 ms, first of the splits", _RADIX_8
+            None,
+            None,
+            3,
+            10,
+            10,
+            128,
+            4,
+            _FIRST + "2^20 0.196, 2^22 0.759, 2^24 3.09 ms, first of the splits",
+            _RADIX_8,
         ),
     ),
     # A block's fibers cost by their number.

@@ -20,6 +20,8 @@
 // A block takes a tile of C = T / R columns through its levels; thread u works on E = 2^LOG_E elements at a time. Between
 // levels they lie in shared memory, in place too: position = digits done (reversed) and digits to come. Values are lazy
 // (field/lazy.cuh), reduced between levels and passes, canonical in the end.
+//
+// ops/transform.py makes a pass's arguments; their names are those of its struct.
 #pragma once
 
 #include "algo/dft.cuh"
@@ -101,6 +103,8 @@ struct Pass {
     static constexpr int N = F::N, E = 1 << LOG_E, QUARTERS = F::Twiddle::WORDS / 4;
     static constexpr int LOADED = N < WORDS ? N : WORDS;  // limbs that lie in device memory; more are 0
     static_assert(F::Twiddle::WORDS % 4 == 0, "16 bytes at a time");
+    static_assert(sizeof(Args::roots) == 12 * F::Root::WORDS, "ops/constant_product.py has the same forms");
+    static_assert(F::Twiddle::WORDS == 2 * N, "ops/transform.py counts on it");
 
     const Args& args;
     Tile<N> tile;

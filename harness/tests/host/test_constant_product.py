@@ -51,7 +51,7 @@ class Case:
     def __init__(self, field: Field) -> None:
         self.field = roomy(field)
         self.m, self.n = self.field.modulus, self.field.montgomery_limbs
-        self.r, self.e = W**self.n, W ** (self.n - 1)
+        self.r, self.e = 1 << 32 * self.n, 1 << 32 * (self.n - 1)
         self.c = 2 if fits(self.field, 4, SLACK) else 1
         self.slack = 0 if self.m // self.e < 2**16 else 64
         text = f"{render(self.field)}using FIELD = {struct_name(self.field)};\n"
@@ -69,8 +69,8 @@ class Case:
 
     def any(self, rng: random.Random) -> int:
         half = W ** -(-self.n // 2)
-        corners = (0, 1, self.m - 1, self.m, self.m + 1, 2 * self.m, self.r - 1, self.r - 2, self.r // 2)
-        corners += (self.r - self.r % self.m, half - 1, self.r - half, half)
+        corners = [0, 1, self.m - 1, self.m, self.m + 1, 2 * self.m, self.r - 1, self.r - 2, self.r // 2]
+        corners += [self.r - self.r % self.m, half - 1, self.r - half, half]
         return (rng.choice(corners), hard_integer(rng, self.n), rng.randrange(self.r))[rng.randrange(3)] % self.r
 
     def residue(self, rng: random.Random) -> int:

@@ -18,7 +18,7 @@ from limbd.ops.params.base import Field
 from limbd.ops.params.fields import FIELDS, register, unregister
 from limbd.ops.params.layout import from_ints, pack, to_ints, unpack
 from limbd.ops.status import RequestError, Status
-from limbd.ops.transform import Order
+from limbd.ops.transform_shape import Order
 from limbd.ops.tuning import TransformRow, transform_rows
 from limbd.worker.device.base import Backend
 from limbd.worker.device.cache import Cache

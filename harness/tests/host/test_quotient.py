@@ -199,7 +199,7 @@ def test_a_frame_that_is_cut(kernels: Backend, k: int, bit: int) -> None:
     numbers = elements(rng, field.modulus, 3 * n)
     request = QUOTIENT.decode(Call(n, k | bit, field), memoryview(bytearray(pack(numbers))))
     plan = QUOTIENT.plan(request, kernels.traits())
-    memory = sum(table.nbytes for table in plan.tables) + (plan.device_bytes() - 8) // 5 * 2
+    memory = sum(table.building_bytes() for table in plan.tables) + (plan.device_bytes() - 8) // 5 * 2
     assert len(QUOTIENT.plan(request, replace(kernels.traits(), memory=memory)).pieces) == 3
     whole, _ = ask(kernels, QUOTIENT, field, k | bit, numbers, n)
     assert ask(kernels, QUOTIENT, field, k | bit, numbers, n, memory=memory)[0] == whole

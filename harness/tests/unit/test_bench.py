@@ -21,7 +21,7 @@ from limbd.ops import OPS, by_name
 from limbd.ops.base import Request, Traits
 from limbd.ops.ntt import param_of
 from limbd.ops.params.layout import to_ints
-from limbd.ops.transform import Order
+from limbd.ops.transform_shape import Order
 from limbd.worker.device.measurement import take_samples
 from limbd.worker.device.reference import ReferenceBackend
 

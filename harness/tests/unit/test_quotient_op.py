@@ -14,8 +14,8 @@ from limbd.ops.params.base import Field
 from limbd.ops.params.layout import pack
 from limbd.ops.quotient import COEFFICIENTS, QUOTIENT, param_of, vanishing
 from limbd.ops.status import RequestError, Status
-from limbd.ops.transform import Flag
 from limbd.ops.transform_op import OWN_DOMAIN
+from limbd.ops.transform_shape import Flag
 
 
 def field_named(name: str) -> Field:
@@ -144,7 +144,7 @@ def test_a_coset_on_which_z_is_zero(shift: int) -> None:
 # --- plans ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("k", "values", "coefficients"), [(0, 3, 4), (5, 3, 4), (10, 5, 7), (18, 5, 7), (20, 7, 10)])
+@pytest.mark.parametrize(("k", "values", "coefficients"), [(0, 3, 4), (5, 3, 4), (10, 3, 4), (18, 5, 7), (20, 7, 10)])
 def test_launches_on_a_device(k: int, values: int, coefficients: int) -> None:
     for transforms in (1, 2):
         assert len(launches(QUOTIENT.plan(request_of(k, transforms), H200))) == values
@@ -165,16 +165,18 @@ def test_a_plan_stays_inside_its_buffers(traits: Traits, k: int, coefficients: b
     """What each launch reads has been written, and its blocks cover its elements, wherever it is cut."""
     request = request_of(k, 4, coefficients=coefficients)
     whole = QUOTIENT.plan(request, traits)
-    tight = replace(traits, memory=whole.device_bytes() * 3 // 4 + sum(table.nbytes for table in whole.tables))
+    tight = replace(
+        traits, memory=whole.device_bytes() * 3 // 4 + sum(table.building_bytes() for table in whole.tables)
+    )
     for plan in (whole, QUOTIENT.plan(request, tight)):
         sizes = {buffer.name: buffer.nbytes for buffer in plan.buffers}
-        assert plan.device_bytes() + sum(table.nbytes for table in plan.tables) <= traits.memory
+        assert plan.device_bytes() + sum(table.building_bytes() for table in plan.tables) <= traits.memory
         for piece in plan.pieces:
             written = {copy.buffer: copy.at + copy.nbytes for copy in piece.copies_in}
             for launch in piece.launches:
-                nbytes = launch.values["transforms"] * 32 << k
-                assert launch.grid * launch.block << dict(launch.kernel.unit.constants)["LOG_RADIX"] >= nbytes // 32
-                for member in ("x", "first", "second"):
+                nbytes = launch.values["columns"] * 32 << launch.values["bits"]
+                assert launch.grid * launch.block << dict(launch.kernel.unit.constants)["LOG_E"] >= nbytes // 32
+                for member in ("in", "first", "second"):
                     if member in launch.pointers:
                         name, offset = place(launch, member)
                         assert offset + nbytes <= written[name]
@@ -194,24 +196,24 @@ def test_the_last_pass_of_c_alone_combines() -> None:
     plan = QUOTIENT.plan(request_of(18), H200)
     kernels = [launch.kernel.name for launch in launches(plan)]
     assert kernels == ["ntt_pass"] * 4 + ["quotient_pass"]
-    assert [launch.values["transforms"] for launch in launches(plan)] == [3, 3, 3, 2, 1]
-    checks = [bool(launch.values["flags"] & Flag.CHECK) for launch in launches(plan)]
+    assert [launch.values["columns"] >> 9 for launch in launches(plan)] == [3, 3, 3, 2, 1]
+    checks = [bool(launch.values["flags"] & Flag.CHECKED) for launch in launches(plan)]
     assert checks == [True, False, False, False, False]
-    assert [table.name for table in plan.tables] == ["table 0", "table 9", "scale"]
+    assert [table.name for table in plan.tables] == ["inward", "outward"]
     coefficients = QUOTIENT.plan(request_of(18, coefficients=True), H200)
     assert [launch.kernel.name for launch in launches(coefficients)] == [*kernels, "ntt_pass", "ntt_pass"]
-    assert [table.name for table in coefficients.tables] == ["table 0", "table 9", "scale", "scale back"]
+    assert [table.name for table in coefficients.tables] == ["inward", "outward", "back"]
 
 
 def test_a_frame_that_does_not_fit_is_cut_between_transforms() -> None:
     request = request_of(10, 5)
-    tables = sum(table.nbytes for table in QUOTIENT.plan(request, H200).tables)
-    each = 10 * 32 << 10
+    tables = sum(table.building_bytes() for table in QUOTIENT.plan(request, H200).tables)
+    each = 7 * 32 << 10
     plan = QUOTIENT.plan(request, replace(H200, memory=tables + 2 * each))
     assert [piece.copies_out[0].nbytes >> 15 for piece in plan.pieces] == [2, 2, 1]
     assert [piece.copies_out[0].offset >> 15 for piece in plan.pieces] == [0, 2, 4]
     for start, piece in zip((0, 2, 4), plan.pieces, strict=True):
-        checked = [launch for launch in piece.launches if launch.values["flags"] & Flag.CHECK]
+        checked = [launch for launch in piece.launches if launch.values["flags"] & Flag.CHECKED]
         assert [launch.values["offset"] >> 10 for launch in checked] == [start, 5 + start, 10 + start]
 
 
@@ -219,7 +221,7 @@ def test_a_frame_that_does_not_fit_is_cut_between_transforms() -> None:
 def test_what_does_not_fit_is_too_large(coefficients: bool) -> None:
     request = request_of(12, coefficients=coefficients)
     plan = QUOTIENT.plan(request, H200)
-    needed = plan.device_bytes() - 8 + sum(table.nbytes for table in plan.tables)
+    needed = plan.device_bytes() - 8 + sum(table.building_bytes() for table in plan.tables)
     assert len(QUOTIENT.plan(request, replace(H200, memory=needed)).pieces) == 1
     with pytest.raises(RequestError) as caught:
         QUOTIENT.plan(request, replace(H200, memory=needed - 1))
