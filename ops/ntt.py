@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from limbd.ops import transform
 from limbd.ops.base import Buffer, LaunchPlan, Piece, Request, Role, Traits, Transfer
@@ -11,6 +12,7 @@ from limbd.ops.params.base import Field
 from limbd.ops.reference.ntt import ntt
 from limbd.ops.transform import Transform
 from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, TransformOp, fitting, table_bytes
+from limbd.ops.transform_proof import proof_of
 from limbd.ops.transform_shape import Order
 from limbd.ops.tuning import TransformRow
 
@@ -40,7 +42,8 @@ class Ntt(TransformOp):
         return self._plan(request, traits, self.row(request, traits))
 
     def proof_plan(self, small: Request, plan: LaunchPlan, traits: Traits) -> LaunchPlan:
-        return self._plan(small, traits, transform.row_of(plan))
+        rows = proof_of(plan).rows
+        return self._plan(small, traits, rows[0]) if len(rows) == 1 else self._one_by_each(small, rows)
 
     def reference(self, request: Request, result: memoryview) -> None:
         ntt(request, result)
@@ -58,31 +61,39 @@ class Ntt(TransformOp):
         pieces = tuple(_piece(request, row, start, min(at_once, (request.n >> k) - start)) for start in starts)
         return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, tables)
 
+    def _one_by_each(self, request: Request, rows: Sequence[TransformRow]) -> LaunchPlan:
+        """A plan that has a transform for each row."""
+        nbytes = ELEMENT_BYTES << (request.param & LOG_N)
+        buffers = tuple(Buffer(name, role, nbytes) for name, role in _ROLES.items())
+        pieces = tuple(_piece(request, row, i, 1, f"table {i}") for i, row in enumerate(rows))
+        tables = (_transform(request, 1, row, f"table {i}").tables() for i, row in enumerate(rows))
+        return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, tuple(table for each in tables for table in each))
+
 
 _ROLES: dict[str, Role] = {"in": "in", "between": "scratch", "out": "out"}
 
 
-def _piece(request: Request, row: TransformRow, start: int, count: int) -> Piece:
+def _piece(request: Request, row: TransformRow, start: int, count: int, table: str = "table") -> Piece:
     """`count` of the request's transforms from number `start` on."""
     k = request.param & LOG_N
     at, nbytes = start * ELEMENT_BYTES << k, count * ELEMENT_BYTES << k
-    own = _transform(request, count, row)
+    own = _transform(request, count, row, table)
     middle = "out" if own.stays else "between"
     buffers = ("in", *(middle,) * (own.pass_count() - 1), "out")
     launches = own.passes(buffers, offset=start << k)
     return Piece((Transfer("in", "x", at, nbytes),), launches, (Transfer("out", "result", at, nbytes),))
 
 
-def _transform(request: Request, count: int, row: TransformRow) -> Transform:
+def _transform(request: Request, count: int, row: TransformRow, table: str = "table") -> Transform:
     """On a coset, shift^i before a forward transform and shift^-i after an inverse one, which has 1/2^k as well."""
     k, param, field = request.param & LOG_N, request.param, request.field
     assert field is not None, "decode names the field"
     order, omega = Order(param >> ORDER_SHIFT & 3), request.constants["omega"]
     shift, m = request.constants["shift"] if param & COSET else 1, field.modulus
+    whole = Transform(field, k, omega, count, row, order, check=True, table=table)
     if not param & INVERSE:
-        return Transform(field, k, omega, count, row, order, before=shift, check=True)
-    back, share = pow(shift, -1, m), pow(1 << k, -1, m)
-    return Transform(field, k, omega, count, row, order, inverse=True, after=back, scale=share, check=True)
+        return replace(whole, before=shift)
+    return replace(whole, inverse=True, after=pow(shift, -1, m), scale=pow(1 << k, -1, m))
 
 
 NTT = Ntt(0x20, "ntt", "number-theoretic transforms of 2^k elements", ("x",))

@@ -8,16 +8,19 @@ the first one store where they load.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from limbd.ops import transform
-from limbd.ops.base import Buffer, Call, Launch, LaunchPlan, Part, Piece, Request, Role, Traits, Transfer, Unit
+from limbd.ops.base import Buffer, Call, Launch, LaunchPlan, Part, Piece, Request, Role, Table, Traits, Transfer, Unit
+from limbd.ops.constant_product import roomy
 from limbd.ops.domain import ELEMENT_BYTES
 from limbd.ops.params.base import Field
 from limbd.ops.reference.quotient import quotient
 from limbd.ops.status import RequestError, Status
 from limbd.ops.transform import Transform
 from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, TransformOp, fitting, served, table_bytes
+from limbd.ops.transform_proof import proof_of
 from limbd.ops.transform_shape import Order
 from limbd.ops.tuning import TransformRow, transform_rows
 
@@ -60,7 +63,8 @@ class Quotient(TransformOp):
         return self._plan(request, traits, self.row(request, traits))
 
     def proof_plan(self, small: Request, plan: LaunchPlan, traits: Traits) -> LaunchPlan:
-        return self._plan(small, traits, transform.row_of(plan))
+        rows = proof_of(plan).rows
+        return self._plan(small, traits, rows[0]) if len(rows) == 1 else self._one_by_each(small, rows)
 
     def units(self, traits: Traits) -> tuple[Unit, ...]:
         rows = transform_rows(traits.kind, traits.arch)
@@ -75,13 +79,21 @@ class Quotient(TransformOp):
             return LaunchPlan((), 1, ())
         k = request.param & LOG_N
         transforms, steps = request.n >> k, _Steps.of(request, row)
-        tables = tuple(table for step in steps.all() for table in step.tables())
+        tables = _tables(steps)
         each = sum(arrays for _, _, arrays in _LAYOUT) * ELEMENT_BYTES << k
         at_once = fitting(self, transforms, each, table_bytes(tables), traits)
         buffers = tuple(Buffer(name, role, arrays * at_once * ELEMENT_BYTES << k) for name, role, arrays in _LAYOUT)
         starts = range(0, transforms, at_once)
         pieces = tuple(_piece(request, steps, start, min(at_once, transforms - start)) for start in starts)
         return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, tables)
+
+    def _one_by_each(self, request: Request, rows: Sequence[TransformRow]) -> LaunchPlan:
+        """A plan that has a transform of each array for each row."""
+        nbytes = ELEMENT_BYTES << (request.param & LOG_N)
+        buffers = tuple(Buffer(name, role, arrays * nbytes) for name, role, arrays in _LAYOUT)
+        steps = [_Steps.of(request, row, f" {i}") for i, row in enumerate(rows)]
+        pieces = tuple(_piece(request, own, i, 1) for i, own in enumerate(steps))
+        return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, _tables(*steps))
 
 
 def vanishing(request: Request) -> int:
@@ -96,27 +108,28 @@ _LAYOUT: tuple[tuple[str, Role, int], ...] = (("in", "in", 3), ("work", "scratch
 
 @dataclass(frozen=True)
 class _Steps:
-    """One transform of each kind. inward: from the domain to coefficients, which are left multiplied by shift^i. outward: to
-    the coset. back: from (A B - C) / Z there to coefficients, if they are asked for."""
+    """One transform of each kind. inward: from the domain to coefficients, which are left multiplied by shift^i R, so that the
+    product of A and B costs no more than Montgomery's. outward: to the coset. back: from (A B - C) / Z there to coefficients, if
+    they are asked for."""
 
     inward: Transform
     outward: Transform
     back: Transform | None
 
     @staticmethod
-    def of(request: Request, row: TransformRow) -> _Steps:
+    def of(request: Request, row: TransformRow, suffix: str = "") -> _Steps:
+        """suffix: of the names of its tables."""
         field, k, m = request.field, request.param & LOG_N, request.modulus
         assert field is not None, "decode names the field"
         omega, shift, share = request.constants["omega"], request.constants["shift"], pow(1 << k, -1, request.modulus)
-        whole = Transform(field, k, omega, 1, row, Order.NR, inverse=True, after=shift, scale=share)
-        inward = replace(whole, check=True, table="inward")
-        outward = Transform(field, k, omega, 1, row, Order.RN, table="outward")
+        whole = Transform(field, k, omega, 1, row, Order.NR, inverse=True)
+        scale = roomy(field).montgomery(share)
+        inward = replace(whole, after=shift, scale=scale, check=True, table=f"inward{suffix}")
+        outward = Transform(field, k, omega, 1, row, Order.RN, table=f"outward{suffix}")
         if not request.param & COEFFICIENTS:
             return _Steps(inward, outward, None)
-        share = share * pow(vanishing(request), -1, m) % m
-        return _Steps(
-            inward, outward, replace(whole, order=Order.NN, after=pow(shift, -1, m), scale=share, table="back")
-        )
+        share, away = share * pow(vanishing(request), -1, m) % m, pow(shift, -1, m)
+        return _Steps(inward, outward, replace(whole, order=Order.NN, after=away, scale=share, table=f"back{suffix}"))
 
     def all(self) -> tuple[Transform, ...]:
         return (self.inward, self.outward, *((self.back,) if self.back else ()))
@@ -124,6 +137,10 @@ class _Steps:
     def pass_count(self) -> int:
         """The same for all of them."""
         return self.inward.pass_count()
+
+
+def _tables(*steps: _Steps) -> tuple[Table, ...]:
+    return tuple(table for own in steps for step in own.all() for table in step.tables())
 
 
 def _piece(request: Request, steps: _Steps, start: int, count: int) -> Piece:

@@ -16,7 +16,6 @@ from limbd.ops.base import (
     Buffer,
     Kernel,
     Launch,
-    LaunchPlan,
     Member,
     Part,
     Place,
@@ -25,6 +24,7 @@ from limbd.ops.base import (
     Unit,
 )
 from limbd.ops.constant_product import Constants, roomy
+from limbd.ops.domain import ELEMENT_BYTES
 from limbd.ops.params.base import Field
 from limbd.ops.params.render import render, struct_name
 from limbd.ops.transform_shape import Flag, Level, Order, Pass, Shape
@@ -36,9 +36,6 @@ BUILD_BLOCK = 128
 # Bytes that a thread moves at once.
 QUAD_BYTES = 16
 
-# A self-test's transforms are cut into digits of up to so many bits: short ones then take several passes, of several levels.
-PROOF_DIGIT = 5
-
 # Of a plan whose first passes check their elements.
 CHECKED = Buffer("bad", FIRST_BAD, FIRST_BAD_BYTES)
 
@@ -48,19 +45,41 @@ CHECKED = Buffer("bad", FIRST_BAD, FIRST_BAD_BYTES)
 
 @cache
 def pass_unit(field: Field, row: TransformRow, *, coset: bool = False, combines: bool = False) -> Unit:
-    """coset: with factors before the first level or after the last. combines: of a last pass that stores first second - value."""
-    roomier, entry = roomy(field), "quotient" if combines else "ntt"
+    """coset: with factors before the first level or after the last. combines: of a last pass that combines what it stores with
+    two factors."""
+    entry = "quotient" if combines else "ntt"
+    constants = [("LOG_E", row.log_e), ("THREADS", row.threads), ("RESIDENT", row.resident)]
+    constants += [] if combines else [("COSET", int(coset))]
+    struct = _pass_struct(f"{entry}_pass_args", field, coset=coset, combines=combines)
+    return Unit(entry, (struct,), tuple(constants), _params(roomy(field)))
+
+
+@cache
+def compiled_unit(field: Field, row: TransformRow, bits: int, flags: Flag) -> Unit:
+    """A pass with its shape compiled in (kernels/algo/ntt_compiled.cuh)."""
+    coset, combines = bool(flags & (Flag.BEFORE | Flag.AFTER)), bool(flags & Flag.COMBINES)
+    constants = (("BITS", bits), ("LOG_TILE", row.log_tile), ("FLAGS", int(flags)))
+    launch_bounds = (("THREADS", row.threads), ("RESIDENT", row.resident))
+    struct = _pass_struct("ntt_compiled_args", field, coset=coset, combines=combines)
+    return Unit("ntt_compiled", (struct,), (*constants, *launch_bounds), _params(roomy(field)))
+
+
+def compiles(field: Field) -> bool:
+    """Whether passes can have their shape compiled in: eight limbs, as in device memory, hold lazy values."""
+    return roomy(field).montgomery_limbs * LIMB_BYTES == ELEMENT_BYTES
+
+
+def _pass_struct(name: str, field: Field, *, coset: bool, combines: bool) -> Struct:
+    roomier = roomy(field)
     root_words = Constants(roomier).root_words
     members = [Member("in", "in"), Member("out", "out"), Member("table", "table"), Member("bad", "scratch")]
     members += [Member("first", "in"), Member("second", "in")] if combines else []
     members += [Member("columns", "u64"), Member("offset", "u64")]
-    members += [Member(name, "u32") for name in _WORDS]
+    members += [Member(word, "u32") for word in _WORDS]
     members.append(Member("roots", "limbs", 3 * root_words))
     members += [Member("factors", "limbs", 8 * root_words)] if coset else []
     members += [Member("n0inv", "u32"), Member("modulus", "limbs", roomier.montgomery_limbs)] if combines else []
-    constants = [("LOG_E", row.log_e), ("THREADS", row.threads), ("RESIDENT", row.resident)]
-    constants += [] if combines else [("COSET", int(coset))]
-    return Unit(entry, (Struct(f"{entry}_pass_args", tuple(members)),), tuple(constants), _params(roomier))
+    return Struct(name, tuple(members))
 
 
 _WORDS = ("log_n", "bits", "log_stride", "log_span", "log_tile", "log_group", "log_first", "flags")
@@ -174,8 +193,9 @@ class Transform:
     """`count` transforms of 2^k elements side by side. omega: the root of the FORWARD transform.
 
     before: element i is multiplied by before^i on the way in. after, scale: by scale after^i on the way out; before or after is
-    1. check: elements are checked on the way in. combine: where two factors are, laid out as the output is, which becomes their
-    product minus the transform (order NN or RN, after is 1). table: the name of its table in a plan.
+    1. check: elements are checked on the way in. combine: where two factors are, laid out as the output is: what the last pass
+    stores is (first second / R - transform) / R (kernels/algo/ntt.cuh: combine; order NN or RN, after is 1). table: the name of
+    its table in a plan.
     """
 
     field: Field
@@ -245,7 +265,8 @@ class Transform:
         shape = self.shape
         each, last = shape.passes()[i], i == self.pass_count() - 1
         combine = self.combine if last else None
-        unit = pass_unit(self.field, self.row, coset=self.coset, combines=combine is not None)
+        flags = each.flags | self._own_flags(first=i == 0, last=last)
+        unit = self._unit(i, flags)
         kernel = Kernel(unit, f"{unit.entry}_pass", unit.structs[0], self.row.threads, synchronises=True)
         columns = self.count << (self.k - each.bits)
         values = {
@@ -258,10 +279,10 @@ class Transform:
             "log_tile": shape.log_tile,
             "log_group": each.log_group,
             "log_first": each.log_first,
-            "flags": int(each.flags | self._own_flags(first=i == 0, last=last)),
+            "flags": int(flags),
             "roots": root_constants(self.field, self.k, self.root),
         }
-        if self.coset:
+        if any(member.name == "factors" for member in unit.structs[0].members):
             values["factors"] = self._factors()
         table = self._table()
         entry_bytes = 2 * roomy(self.field).montgomery_limbs * LIMB_BYTES
@@ -278,9 +299,24 @@ class Transform:
         block = 1 << (shape.log_tile - self.row.log_e)
         return Launch(kernel, grid, block, values, shared_bytes(self.field, shape.log_tile), pointers)
 
+    def _unit(self, i: int, flags: Flag) -> Unit:
+        """Raises ValueError where a pass cannot have the shape that its flags compile in."""
+        each, tile = self.shape.passes()[i], self.row.log_tile
+        if i not in self.row.compiled:
+            return pass_unit(self.field, self.row, coset=self.coset, combines=bool(flags & Flag.COMBINES))
+        whole_tiles = (
+            self.shape.log_tile == tile == self.row.log_e + self.row.threads.bit_length() - 1 and self.k >= tile
+        )
+        shared = flags & Flag.MIRRORED and not flags & Flag.LOAD_ROWS
+        group = 0 if shared or flags & Flag.LAST else tile - each.bits
+        if not (compiles(self.field) and whole_tiles and self.pass_count() > 1 and each.log_group == group):
+            raise ValueError(f"pass {i} of 2^{self.k} in digits {self.shape.digits} has no compiled shape")
+        return compiled_unit(self.field, self.row, each.bits, flags)
+
     def _own_flags(self, *, first: bool, last: bool) -> Flag:
         flags = Flag.CHECKED if first and self.check else Flag(0)
         flags |= Flag.BEFORE if first and self.coset and self.before != 1 else Flag(0)
+        flags |= Flag.COMBINES if last and self.combine else Flag(0)
         return flags | (Flag.AFTER if last and self.coset and self.after != 1 else Flag(0))
 
     def _factors(self) -> int:
@@ -307,15 +343,3 @@ def root_constants(field: Field, k: int, root: int) -> int:
     w = pow(root, 1 << (k - 3), m)
     cube = pow(w, 3, m)
     return constants.roots((w * w % m, (w + cube) * half % m, (w - cube) * half % m))
-
-
-def row_of(plan: LaunchPlan) -> TransformRow:
-    """A tuning row for short transforms by the same kernels as a plan's."""
-    kernel = next(
-        launch.kernel for piece in plan.pieces for launch in piece.launches if launch.kernel.name == "ntt_pass"
-    )
-    constants = dict(kernel.unit.constants)
-    log_e = constants["LOG_E"]
-    return TransformRow(
-        None, None, log_e, log_e + PROOF_DIGIT, PROOF_DIGIT, constants["THREADS"], constants["RESIDENT"], "of the plan"
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,15 +14,12 @@ from limbd.ops.params.base import Field
 from limbd.ops.params.fields import registered
 from limbd.ops.params.layout import pack
 from limbd.ops.status import RequestError, Status
+from limbd.ops.transform_proof import proof_of
 from limbd.ops.tuning import TransformRow, transform_row, transform_rows
 
 # Bits of param that both ops have (wire.md section 4).
 LOG_N = 0xFF
 OWN_DOMAIN = 1 << 12
-
-# A self-test's transforms: long enough for steps of every width.
-PROOF_LOG_N = 7
-PROOF_TRANSFORMS = 3
 
 
 @dataclass(frozen=True)
@@ -80,17 +77,19 @@ class TransformOp(Op):
     def row(self, request: Request, traits: Traits) -> TransformRow:
         """By all the elements that go through the same launches."""
         log_total = (len(self.operands) * request.n - 1).bit_length()
-        return transform_row(traits.kind, traits.arch, request.param & LOG_N, log_total)
+        row = transform_row(traits.kind, traits.arch, request.param & LOG_N, log_total)
+        return row if transform.compiles(_field(request)) else replace(row, compiled=())
 
     # --- self-test ---
 
     def proof_request(self, request: Request, plan: LaunchPlan) -> Request:
         """A few short transforms of edge elements, asked for as the request asks."""
         k, field = request.param & LOG_N, _field(request)
-        short = min(k, PROOF_LOG_N)
+        proof = proof_of(plan)
+        short = min(k, proof.log_n)
         omega = pow(request.constants["omega"], 1 << (k - short), field.modulus)
         numbers = [field.modulus, omega, request.constants["shift"]]
-        m, n = field.modulus, PROOF_TRANSFORMS << short
+        m, n = field.modulus, proof.count << short
         edges = [0, 1, m - 1, m // 2, m // 3]
         for turn in range(len(self.operands)):
             numbers += [edges[(i + i // 5 * turn) % 5] * (i + 1) % m for i in range(n)]

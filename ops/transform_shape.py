@@ -29,6 +29,7 @@ class Flag(IntFlag):
     CHECKED = 256
     BEFORE = 512
     AFTER = 1024
+    COMBINES = 2048
 
 
 class Order(IntEnum):

@@ -47,6 +47,16 @@ __device__ __forceinline__ void exchange(uint32_t* a, uint32_t* b) {
     limb::copy<N>(b, kept);
 }
 
+// The first stage of eight: sums, reduced, and differences. x[i] -> x_i + x_(i+4), x[i + 4] -> x_i - x_(i+4).
+template <class F, int E>
+__device__ __forceinline__ void halves(uint32_t (&x)[E][F::N]) {
+    UNROLL
+    for (int i = 0; i < 4; ++i) {
+        cross<F>(x[i], x[i + 4]);
+        F::reduce(x[i]);
+    }
+}
+
 // From the sums u = x_0 + x_2.. of eight, or four elements: the last two stages. a..d -> X_0, X_1, X_2, X_3 of the four.
 template <class F>
 __device__ __forceinline__ void dft4(uint32_t* a, uint32_t* b, uint32_t* c, uint32_t* d, const uint32_t* roots) {
@@ -96,11 +106,7 @@ __device__ __forceinline__ void dft(uint32_t (&x)[E][F::N], int at, const uint32
         dft4<F>(x[at], x[at + STRIDE], x[at + 2 * STRIDE], x[at + 3 * STRIDE], roots);
     } else {
         static_assert(RHO == 3 && STRIDE == 1, "eight elements");
-        UNROLL
-        for (int i = 0; i < 4; ++i) {
-            cross<F>(x[i], x[i + 4]);
-            F::reduce(x[i]);
-        }
+        halves<F>(x);
         dft4<F>(x[0], x[1], x[2], x[3], roots);      // X_0, X_2, X_4, X_6
         odd_half<F>(x[4], x[5], x[6], x[7], roots);  // X_1, X_3, X_5, X_7
         interleave<F::N>(x);

@@ -21,7 +21,8 @@
 // levels they lie in shared memory, in place too: position = digits done (reversed) and digits to come. Values are lazy
 // (field/lazy.cuh), reduced between levels and passes, canonical in the end.
 //
-// ops/transform.py makes a pass's arguments; their names are those of its struct.
+// Here is a pass that has its shape from its arguments; algo/ntt_compiled.cuh has one whose shape is compiled in. ops/transform.py
+// makes a pass's arguments; their names are those of its struct.
 #pragma once
 
 #include "algo/dft.cuh"
@@ -44,6 +45,7 @@ enum Flag : uint32_t {
     CHECKED = 256,       // elements are compared with m; the lowest index that is not below m is left in args.bad
     BEFORE = 512,        // COSET: the first level's element of digit d > 0 is multiplied by args.factors[d] first
     AFTER = 1024,        // COSET: the last level's element of digit d is multiplied by args.factors[d] at the end
+    COMBINES = 2048,     // known to compiled shapes alone: as Pass's parameter of this name
 };
 
 __device__ __forceinline__ uint32_t reversed(uint32_t x, uint32_t bits) { return bits ? __brev(x) >> (32 - bits) : 0; }
@@ -57,7 +59,7 @@ __device__ __forceinline__ uint32_t next_level(uint32_t left) {
 
 // Shared memory: elements as planes of 16 bytes. An index is spread so that lanes which differ in any three bits of it
 // (eight lanes of 16 bytes make one access) reach different banks. spread(a | b) = spread(a) + spread(b) for disjoint bits.
-__device__ __forceinline__ uint32_t spread(uint32_t index) { return index + (index >> 3) + (index >> 6) + (index >> 9); }
+__device__ __forceinline__ constexpr uint32_t spread(uint32_t index) { return index + (index >> 3) + (index >> 6) + (index >> 9); }
 
 template <int N>
 struct Tile {
@@ -95,64 +97,89 @@ struct Unit {
     uint32_t left;    // .. and below
 };
 
-// COSET: whether the flags BEFORE and AFTER are served. COMBINES: of a last pass that does not STORE_ROWS: what it stores is
-// first second - value, where args.first and args.second are laid out as args.out.
-template <class M, int LOG_E, bool COSET, bool COMBINES, class Args>
-struct Pass {
+// What decides how a pass goes about its tile: here the kernel's arguments, which one kernel serves all passes with. A
+// compiled shape (algo/ntt_compiled.cuh) has the same functions, all of them constants.
+template <class Args>
+struct ShapeOfArguments {
+    static constexpr bool WHOLE = false;            // all tiles are full
+    static constexpr int ROW_LOADS_AT_ONCE = 4;     // of a thread
+    const Args& args;
+
+    __device__ __forceinline__ bool has(uint32_t flag) const { return (args.flags & flag) != 0; }
+    __device__ __forceinline__ uint32_t bits() const { return args.bits; }
+    __device__ __forceinline__ uint32_t log_tile() const { return args.log_tile; }
+    __device__ __forceinline__ uint32_t log_group() const { return args.log_group; }
+    __device__ __forceinline__ uint32_t threads() const { return blockDim.x; }
+    // Whether the column's elements lie side by side where they are loaded, and where they are stored.
+    __device__ __forceinline__ bool loads_rows() const { return args.log_stride == 0; }
+    __device__ __forceinline__ bool stores_rows() const {
+        return (has(TRANSPOSED) ? args.log_n - args.bits : args.log_stride) == 0;
+    }
+    // Whether args.log_first means something.
+    __device__ __forceinline__ bool moved() const { return args.log_first != 0; }
+};
+
+// Where the elements and factors of a tile's columns lie, and how they come and go: what passes of both kinds share.
+template <class M, class SHAPE, class Args>
+struct Columns {
     using F = lazy::Residue<M>;
-    static constexpr int N = F::N, E = 1 << LOG_E, QUARTERS = F::Twiddle::WORDS / 4;
+    static constexpr int N = F::N, QUARTERS = F::Twiddle::WORDS / 4;
     static constexpr int LOADED = N < WORDS ? N : WORDS;  // limbs that lie in device memory; more are 0
     static_assert(F::Twiddle::WORDS % 4 == 0, "16 bytes at a time");
     static_assert(sizeof(Args::roots) == 12 * F::Root::WORDS, "ops/constant_product.py has the same forms");
     static_assert(F::Twiddle::WORDS == 2 * N, "ops/transform.py counts on it");
 
     const Args& args;
+    SHAPE shape;
     Tile<N> tile;
-    uint32_t log_columns;   // of a tile
     uint64_t first_column;  // the tile's
 
     // --- where elements lie ---
 
-    __device__ __forceinline__ bool has(uint32_t flag) const { return (args.flags & flag) != 0; }
+    __device__ __forceinline__ bool has(uint32_t flag) const { return shape.has(flag); }
+    __device__ __forceinline__ uint32_t log_columns() const { return shape.log_tile() - shape.bits(); }
     __device__ __forceinline__ uint64_t global_column(uint32_t column) const { return first_column + column; }
+    __device__ __forceinline__ bool inside(uint32_t column) const {
+        return SHAPE::WHOLE || global_column(column) < args.columns;
+    }
 
     // The address of digit 0 in place. TRANSPOSED from three digits: out = j_1 + R_1 j_2 + .., but rows lie by (j_1, j_2).
     __device__ __forceinline__ uint64_t base(uint64_t column) const {
-        if (args.log_first != 0) {
-            const uint32_t both = args.log_n - args.bits, second = both - args.log_first;
+        if (shape.moved()) {
+            const uint32_t both = args.log_n - shape.bits(), second = both - args.log_first;
             const uint64_t q = column & ((uint64_t(1) << both) - 1);
             column = column - q + ((q & ((1u << args.log_first) - 1)) << second) + (q >> args.log_first);
         }
         const uint64_t low = column & ((uint64_t(1) << args.log_stride) - 1);
-        return ((column - low) << args.bits) + low;
+        return ((column - low) << shape.bits()) + low;
     }
 
     // The address of digit 0 where the last pass stores, and the log2 of a digit's stride.
     __device__ __forceinline__ uint64_t store_base(uint64_t column) const {
         if (!has(TRANSPOSED | REVERSED_ROWS)) return base(column);
-        const uint32_t both = args.log_n - args.bits;
-        const uint64_t q = column & ((uint64_t(1) << both) - 1), transform = (column - q) << args.bits;
+        const uint32_t both = args.log_n - shape.bits();
+        const uint64_t q = column & ((uint64_t(1) << both) - 1), transform = (column - q) << shape.bits();
         if (has(TRANSPOSED)) return transform + q;
-        return transform + (uint64_t(reversed(uint32_t(q), both)) << args.bits);
+        return transform + (uint64_t(reversed(uint32_t(q), both)) << shape.bits());
     }
     __device__ __forceinline__ uint32_t store_stride() const {
-        return has(TRANSPOSED) ? args.log_n - args.bits : args.log_stride;
+        return has(TRANSPOSED) ? args.log_n - shape.bits() : args.log_stride;
     }
 
     __device__ __forceinline__ uint32_t position(const Unit& unit, uint32_t rho, uint32_t b) const {
-        return spread((((unit.done << rho) << b | unit.left) << log_columns) | unit.column);
+        return spread((((unit.done << rho) << b | unit.left) << log_columns()) | unit.column);
     }
 
     // Unit number `index` of a level with digit bits rho and b bits to come. Lanes go along whatever lies side by side in
     // device memory: along the columns, or along the row where columns are rows.
     __device__ __forceinline__ Unit unit_of(uint32_t index, uint32_t rho, uint32_t b) const {
-        const bool first = b + rho == args.bits;
-        const uint32_t rest = args.bits - rho;
-        const bool along_row = (first && args.log_stride == 0) || (b == 0 && store_stride() == 0);
+        const bool first = b + rho == shape.bits();
+        const uint32_t rest = shape.bits() - rho;
+        const bool along_row = (first && shape.loads_rows()) || (b == 0 && shape.stores_rows());
         const uint32_t row_bits = along_row ? rest : 0;
         uint32_t r = index & ((1u << row_bits) - 1);
-        const uint32_t column = (index >> row_bits) & ((1u << log_columns) - 1);
-        if (!along_row) r = index >> log_columns;
+        const uint32_t column = (index >> row_bits) & ((1u << log_columns()) - 1);
+        if (!along_row) r = index >> log_columns();
         if (first) return {column, 0, r};
         if (b == 0) return {column, reversed(r, rest), 0};
         return {column, r >> b, r & ((1u << b) - 1)};
@@ -191,16 +218,20 @@ struct Pass {
         if (has(CHECKED)) check(x, above, index);
     }
 
+    // Pieces of 16 bytes of a tile's elements that each thread moves.
+    __device__ __forceinline__ uint32_t turns() const { return (2u << shape.log_tile()) / shape.threads(); }
+
     // Rows of the tile, side by side in device memory, t reversed: 16 bytes a thread and turn.
     // Columns beyond the last are zeros.
     __device__ __forceinline__ void load_rows() const {
-        const uint4* const from = reinterpret_cast<const uint4*>(args.in) + (first_column << args.bits) * (WORDS / 4);
-        const uint64_t columns = args.columns - first_column;
-        for (uint32_t i = threadIdx.x; i < (2u << args.log_tile); i += blockDim.x) {
-            const uint32_t column = i >> (args.bits + 1), t = reversed(i >> 1 & ((1u << args.bits) - 1), args.bits);
+        const uint4* const from = reinterpret_cast<const uint4*>(args.in) + (first_column << shape.bits()) * (WORDS / 4);
+#pragma unroll SHAPE::ROW_LOADS_AT_ONCE
+        for (uint32_t turn = 0; turn < turns(); ++turn) {
+            const uint32_t i = turn * shape.threads() + threadIdx.x;
+            const uint32_t column = i >> (shape.bits() + 1), t = reversed(i >> 1 & ((1u << shape.bits()) - 1), shape.bits());
             uint4 part = make_uint4(0, 0, 0, 0);
-            if (column < columns) part = from[i];
-            const uint32_t p = i & 1, to = spread(t << log_columns | column);
+            if (inside(column)) part = from[i];
+            const uint32_t p = i & 1, to = spread(t << log_columns() | column);
             if (p < uint32_t(tile.PLANES)) tile.memory[p * tile.plane + to] = part;
             if (N > WORDS && p == 0) tile.memory[2 * tile.plane + to] = make_uint4(0, 0, 0, 0);
             if constexpr (N < WORDS) {
@@ -208,7 +239,7 @@ struct Pass {
                 uint32_t above = 0;
                 UNROLL
                 for (int w = 0; w < 4; ++w) above |= 4 * p + w >= N ? words[w] : 0;
-                if (has(CHECKED) && above != 0) report((first_column << args.bits) + (i >> 1));
+                if (has(CHECKED) && above != 0) report((first_column << shape.bits()) + (i >> 1));
             }
         }
         __syncthreads();
@@ -217,16 +248,18 @@ struct Pass {
     __device__ __forceinline__ void store_rows() const {
         __syncthreads();
         uint4* const to = reinterpret_cast<uint4*>(args.out);
-        for (uint32_t i = threadIdx.x; i < (2u << args.log_tile); i += blockDim.x) {
-            const uint32_t column = i >> (args.bits + 1), place = i >> 1 & ((1u << args.bits) - 1), p = i & 1;
-            if (global_column(column) >= args.columns) continue;
+#pragma unroll SHAPE::ROW_LOADS_AT_ONCE
+        for (uint32_t turn = 0; turn < turns(); ++turn) {
+            const uint32_t i = turn * shape.threads() + threadIdx.x;
+            const uint32_t column = i >> (shape.bits() + 1), place = i >> 1 & ((1u << shape.bits()) - 1), p = i & 1;
+            if (!inside(column)) continue;
             uint4 part = make_uint4(0, 0, 0, 0);
-            if (p < uint32_t(tile.PLANES)) part = tile.memory[p * tile.plane + spread(place << log_columns | column)];
+            if (p < uint32_t(tile.PLANES)) part = tile.memory[p * tile.plane + spread(place << log_columns() | column)];
             to[(store_base(global_column(column)) + place) * (WORDS / 4) + p] = part;
         }
     }
 
-    // --- a level ---
+    // --- factors ---
 
     __device__ __forceinline__ void load_constant(uint32_t* w, const uint4* at, uint64_t stride) const {
         UNROLL
@@ -238,6 +271,41 @@ struct Pass {
             w[4 * q + 3] = part.w;
         }
     }
+
+    __device__ __forceinline__ void multiply_twiddle(uint32_t* x, const uint4* at, uint64_t stride) const {
+        uint32_t w[F::Twiddle::WORDS];
+        load_constant(w, at, stride);
+        F::template multiply<typename F::Twiddle>(x, x, w);
+    }
+
+    // x = (first[at] second[at] / R - x) / R, all canonical: with the three of them R times what they stand for, first second -
+    // value. The products' modulus is an argument of the kernel: where the compiler knows that n0 is 2^32 - 1 (bls12_381_fr), it
+    // negates instead of multiplying, and takes the products by that word apart into low and high halves, which cost twice as
+    // much as whole ones.
+    __device__ REPEATED void combine(uint32_t* x, uint64_t at) const {
+        uint32_t a[N], b[N];
+        load(a, args.first, at);
+        load(b, args.second, at);
+        mont::multiply<N>(a, a, b, args.modulus, args.n0inv);
+        mont::Field<M>::subtract(x, a, x);
+        mont::leave<N>(x, x, args.modulus, args.n0inv);
+    }
+};
+
+// COSET: whether the flags BEFORE and AFTER are served. COMBINES: of a last pass that does not STORE_ROWS: what it stores is
+// Columns::combine of args.first and args.second, laid out as args.out, and its own value.
+template <class M, int LOG_E, bool COSET, bool COMBINES, class Args>
+struct Pass : Columns<M, ShapeOfArguments<Args>, Args> {
+    using Base = Columns<M, ShapeOfArguments<Args>, Args>;
+    using typename Base::F;
+    using Base::N, Base::QUARTERS, Base::LOADED;
+    using Base::args, Base::tile;
+    using Base::has, Base::global_column, Base::inside, Base::base, Base::unit_of, Base::position, Base::log_columns;
+    using Base::store_base, Base::store_stride, Base::load_global, Base::check, Base::load_rows, Base::store_rows;
+    using Base::multiply_twiddle, Base::combine;
+    static constexpr int E = 1 << LOG_E;
+
+    // --- a level ---
 
     // table: the level's.
     template <int RHO>
@@ -259,12 +327,6 @@ struct Pass {
         for (int d = 1; d < R; ++d) multiply_twiddle(x[d * H + h], at + (d - 1) * QUARTERS * stride, stride);
     }
 
-    __device__ __forceinline__ void multiply_twiddle(uint32_t* x, const uint4* at, uint64_t stride) const {
-        uint32_t w[F::Twiddle::WORDS];
-        load_constant(w, at, stride);
-        F::template multiply<typename F::Twiddle>(x, x, w);
-    }
-
     template <int RHO, int FROM>
     __device__ __forceinline__ void multiply_factors(uint32_t (&x)[E][N], int h) const {
         constexpr int R = 1 << RHO, H = E / R;
@@ -284,20 +346,20 @@ struct Pass {
         for (int h = 0; h < H; ++h) {
             const Unit unit = unit_of(threadIdx.x + h * blockDim.x, RHO, b);
             if (first && !has(LOAD_ROWS)) {
-                const bool inside = global_column(unit.column) < args.columns, mirrored = has(MIRRORED);
+                const bool whole = inside(unit.column), mirrored = has(MIRRORED);
                 const uint32_t start = mirrored ? reversed(unit.left, b) << RHO : unit.left;
                 const uint64_t from = base(global_column(unit.column)) + (uint64_t(start) << args.log_stride);
                 UNROLL
                 for (int d = 0; d < R; ++d) {
                     const uint32_t digit = mirrored ? reversed(d, RHO) : uint32_t(d) << b;
                     limb::set_word<N>(x[d * H + h], 0);
-                    if (inside) load_global(x[d * H + h], from + (uint64_t(digit) << args.log_stride));
+                    if (whole) load_global(x[d * H + h], from + (uint64_t(digit) << args.log_stride));
                 }
             } else {
                 const uint32_t from = position(unit, RHO, b);
                 UNROLL
-                for (int d = 0; d < R; ++d) tile.get(x[d * H + h], from + spread(uint32_t(d) << (b + log_columns)));
-                if (first && has(CHECKED) && global_column(unit.column) < args.columns) {
+                for (int d = 0; d < R; ++d) tile.get(x[d * H + h], from + spread(uint32_t(d) << (b + log_columns())));
+                if (first && has(CHECKED) && inside(unit.column)) {
                     UNROLL
                     for (int d = 0; d < R; ++d) {
                         const uint32_t t = uint32_t(d) << b | unit.left;
@@ -331,7 +393,7 @@ struct Pass {
                 const uint32_t to = position(unit, RHO, b);
                 UNROLL
                 for (int d = 0; d < R; ++d)
-                    tile.put(x[d * H + h], to + spread(reversed(d, RHO) << (b + log_columns)));
+                    tile.put(x[d * H + h], to + spread(reversed(d, RHO) << (b + log_columns())));
             }
         }
     }
@@ -340,7 +402,7 @@ struct Pass {
     template <int RHO>
     __device__ __forceinline__ void store_global(uint32_t (&x)[E][N], int h, const Unit& unit) const {
         constexpr int R = 1 << RHO, H = E / R;
-        if (global_column(unit.column) >= args.columns) return;
+        if (!inside(unit.column)) return;
         const uint32_t stride = store_stride(), rest = args.bits - RHO;
         const bool reverse = has(REVERSED);
         const uint32_t start = reverse ? unit.done << RHO : reversed(unit.done, rest);
@@ -352,20 +414,6 @@ struct Pass {
             if constexpr (COMBINES) combine(x[d * H + h], at);
             element::store<WORDS, LOADED>(args.out, at, x[d * H + h]);
         }
-    }
-
-    // x = first[at] second[at] - x, all canonical. The products' modulus is an argument of the kernel: where the compiler knows
-    // that n0 is 2^32 - 1 (bls12_381_fr), it negates instead of multiplying, and takes the products by that word apart into low
-    // and high halves, which cost twice as much as whole ones.
-    __device__ REPEATED void combine(uint32_t* x, uint64_t at) const {
-        using Field = mont::Field<M>;
-        uint32_t a[N], b[N], r2[N];
-        Field::r2(r2);
-        load(a, args.first, at);
-        mont::multiply<N>(a, r2, a, args.modulus, args.n0inv);
-        load(b, args.second, at);
-        mont::multiply<N>(a, a, b, args.modulus, args.n0inv);
-        Field::subtract(x, a, x);
     }
 
     __device__ __forceinline__ void run() const {
@@ -402,7 +450,7 @@ __device__ __forceinline__ void pass(const Args& args, uint4* memory) {
     VERIFY(blockDim.x << LOG_E == 1u << args.log_tile && args.bits <= args.log_tile);
     const uint32_t plane = spread((1u << args.log_tile) - 1) + 1, log_columns = args.log_tile - args.bits;
     const Pass<M, LOG_E, COSET, COMBINES, Args> work{
-        args, {memory, plane}, log_columns, uint64_t(blockIdx.x) << log_columns};
+        {args, {args}, {memory, plane}, uint64_t(blockIdx.x) << log_columns}};
     work.run();
 }
 

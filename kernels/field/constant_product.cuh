@@ -115,11 +115,14 @@ struct Split {
 // Bound: x w' / R > x w / m - x / R, because w' > w R / m - 1. limb::high_product loses less than 1 + 7 / W, so that
 // q > x w / m - x / R - 1 - 7 / W, and q <= x w / m. Hence 0 <= x w - q m < m (1 + x / R + 7 / W) < 2 m + 4 E, for
 // m < R / 2.
+// Where m = 1 - W modulo W^2 (bls12_381_fr), R - m = W - 1 + U W^2: two of the words of a row are sums of q, not products.
+//
 // The stored constant is (w, w'). w' from v = w R mod m: w R = w' m + v, hence w' = -v m^-1 mod R.
 template <class M>
 struct Shoup {
     static constexpr int LIMBS = M::N, WORDS = 2 * M::N, BOUND = 2, SLACK = 4;
     static constexpr bool FITS = fits(M::MODULUS, BOUND, SLACK);
+    static constexpr bool ONE_LESS_W = LIMBS > 2 && M::MODULUS[0] == 1 && M::MODULUS[1] == 0xffffffff;
 
     static __device__ __forceinline__ void multiply(uint32_t* r, const uint32_t* x, const uint32_t* w) {
         static_assert(FITS, "the result has to fit N limbs");
@@ -127,7 +130,13 @@ struct Shoup {
         negative_modulus(negated);
         limb::high_product<LIMBS>(q, x, w + LIMBS);
         limb::low_multiply_add<LIMBS, LIMBS>(value, x, w);
-        limb::low_multiply_add<LIMBS, LIMBS>(value, q, negated);
+        if constexpr (ONE_LESS_W) {
+            limb::low_multiply_add<LIMBS - 2, LIMBS - 2>(value + 2, q, negated + 2);
+            limb::add<LIMBS - 1>(value + 1, value + 1, q);
+            limb::subtract<LIMBS>(value, value, q);
+        } else {
+            limb::low_multiply_add<LIMBS, LIMBS>(value, q, negated);
+        }
         limb::copy<LIMBS>(r, value);
         VERIFY((within<M, BOUND, SLACK>(r)));
     }
