@@ -255,7 +255,9 @@ struct Columns {
             if (!inside(column)) continue;
             uint4 part = make_uint4(0, 0, 0, 0);
             if (p < uint32_t(tile.PLANES)) part = tile.memory[p * tile.plane + spread(place << log_columns() | column)];
-            to[(store_base(global_column(column)) + place) * (WORDS / 4) + p] = part;
+            uint4* at = to + (first_column << shape.bits()) * (WORDS / 4) + i;
+            if (has(REVERSED_ROWS)) at = to + (store_base(global_column(column)) + place) * (WORDS / 4) + p;
+            *at = part;
         }
     }
 

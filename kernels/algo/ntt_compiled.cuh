@@ -43,7 +43,7 @@ struct CompiledPass : Columns<M, SHAPE, Args> {
     using Base::args, Base::tile, Base::first_column;
     using Base::base, Base::global_column, Base::unit_of, Base::position, Base::store_base, Base::store_stride;
     using Base::multiply_twiddle, Base::report;
-    static constexpr int E = SHAPE::E, BITS = SHAPE::bits();
+    static constexpr int E = SHAPE::E, BITS = SHAPE::bits(), QUADS = WORDS / 4;
     static constexpr uint32_t LOG_COLUMNS = SHAPE::log_tile() - BITS, LOG_GROUP = SHAPE::log_group();
     static_assert(N <= WORDS, "lazy values lie in device memory between passes");
 
@@ -134,10 +134,11 @@ struct CompiledPass : Columns<M, SHAPE, Args> {
 
     // --- results ---
 
-    // Where a unit's factors begin, and where its digit 0 goes: a place in the tile, or in args.out, with the step of a digit.
+    // Where a unit's factors begin, and where its digit 0 goes: a place in the tile, or in args.out, a digit's step in uint4.
     struct Sink {
         const uint4* factors;
-        uint64_t to;
+        uint32_t place;
+        uint4* to;
         uint64_t step;
     };
 
@@ -149,10 +150,11 @@ struct CompiledPass : Columns<M, SHAPE, Args> {
             // Digit j = lambda + d 2^(s - rho), where lambda is the reverse of what is done.
             const uint32_t stride = store_stride();
             const uint32_t start = has(REVERSED) ? unit.done << RHO : reversed(unit.done, BITS - RHO);
-            sink.to = store_base(global_column(unit.column)) + (uint64_t(start) << stride);
-            sink.step = uint64_t(1) << (stride + (has(REVERSED) ? 0 : BITS - RHO));
+            const uint64_t to = store_base(global_column(unit.column)) + (uint64_t(start) << stride);
+            sink.to = reinterpret_cast<uint4*>(args.out) + to * QUADS;
+            sink.step = uint64_t(QUADS) << (stride + (has(REVERSED) ? 0 : BITS - RHO));
         } else {
-            sink.to = position(unit, RHO, B);
+            sink.place = position(unit, RHO, B);
         }
         return sink;
     }
@@ -184,11 +186,11 @@ struct CompiledPass : Columns<M, SHAPE, Args> {
         if constexpr (L::ENDS && has(AFTER)) multiply_factor(x, D);
         if constexpr (L::ENDS) F::canonical(x);
         if constexpr (L::FINAL && !has(STORE_ROWS)) {
-            const uint64_t at = sink.to + (has(REVERSED) ? REVERSE : D) * sink.step;
-            if constexpr (has(COMBINES)) Base::combine(x, at);
-            element::store<WORDS, LOADED>(args.out, at, x);
+            uint4* const to = sink.to + (has(REVERSED) ? REVERSE : D) * sink.step;
+            if constexpr (has(COMBINES)) Base::combine(x, (to - reinterpret_cast<uint4*>(args.out)) / QUADS);
+            element::store<WORDS, LOADED>(reinterpret_cast<uint32_t*>(to), 0, x);
         } else {
-            tile.put(x, uint32_t(sink.to) + spread(uint32_t(REVERSE) << (B + LOG_COLUMNS)));
+            tile.put(x, sink.place + spread(uint32_t(REVERSE) << (B + LOG_COLUMNS)));
         }
     }
 

@@ -96,6 +96,57 @@ def test_many_passes_of_short_digits(row: TransformRow, kernels: Backend) -> Non
         assert answer(kernels, request, plan) == right(request), (field.name, k, variant)
 
 
+# Passes with their shape compiled in, first, middle and last, by tiles of 2^8: levels of 3, 2, 3 3, 2 2, 3 2 and 3 3 2 bits, a
+# digit that fills the tile, and every way to store.
+COMPILED_SPLITS = ((4, 4), (5, 3), (6, 2, 6), (3, 5, 3), (8, 3))
+COMPILED_ROW = TransformRow(None, None, 3, 8, 8, 32, 4, "a test", compiled=(0, 1, 2))
+
+
+def compiled_row(split: tuple[int, ...]) -> TransformRow:
+    return dataclasses.replace(COMPILED_ROW, splits=(split,))
+
+
+def compiled_plan(request: Request, traits: Traits, split: tuple[int, ...]) -> LaunchPlan:
+    plan = NTT._plan(request, traits, compiled_row(split))
+    (piece,) = plan.pieces
+    assert [launch.kernel.unit.entry for launch in piece.launches] == ["ntt_compiled"] * len(split)
+    return plan
+
+
+@pytest.mark.parametrize("split", COMPILED_SPLITS, ids=str)
+def test_compiled_shapes(split: tuple[int, ...], kernels: Backend) -> None:
+    """Every order, one of its directions and cosets; all of them are met."""
+    turn = COMPILED_SPLITS.index(split)
+    for field, order in product((BN254, BLS), Order):
+        number = turn + order + (field is BLS)
+        variant = (order, bool(number & 1), bool(number & 2))
+        request = question(field, sum(split), 1 + order, variant, "compiled")
+        assert answer(kernels, request, compiled_plan(request, kernels.traits(), split)) == right(request), variant
+
+
+def test_compiled_shapes_find_the_lowest_bad_element(kernels: Backend) -> None:
+    """Elements loaded by columns and by rows, alone or beside others in a thread."""
+    m, split = BLS.modulus, (4, 4)
+    n = 3 << sum(split)
+    for order in (Order.NR, Order.RN):
+        for bad, value in (((n - 1,), m), ((0,), 2**256 - 1), ((70, 71, 86), m + 1), ((n // 2, n // 3), m + 2**224)):
+            x = [m - 1] * n
+            for at in bad:
+                x[at] = value
+            request = ask(BLS, param_of(sum(split), order=order), x)
+            with pytest.raises(RequestError) as refused:
+                answer(kernels, request, compiled_plan(request, kernels.traits(), split))
+            assert (refused.value.status, refused.value.index) == (Status.BAD_ELEMENT, min(bad))
+
+
+@pytest.mark.parametrize("split", [(4, 3), (8,), (7, 1), (2, 2, 2, 2)], ids=str)
+def test_shapes_that_cannot_be_compiled(split: tuple[int, ...]) -> None:
+    """Tiles that are not full, a single pass, no such level, too many passes."""
+    with pytest.raises(ValueError, match=r"compiled shape|no level|passes"):
+        request = question(BN254, sum(split), 1, VARIANTS[0], "none")
+        NTT._plan(request, Traits("cuda", "sm_90", 1, 1 << 30), compiled_row(split))
+
+
 def test_a_thread_that_holds_more_than_a_digit_is_refused() -> None:
     row = TransformRow(None, None, 3, 8, 4, 64, 1, "a test")
     with pytest.raises(ValueError, match="no level of 1 bits"):
