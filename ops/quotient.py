@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from limbd.ops import transform
 from limbd.ops.base import Buffer, Call, Launch, LaunchPlan, Part, Piece, Request, Role, Table, Traits, Transfer, Unit
@@ -19,7 +20,7 @@ from limbd.ops.params.base import Field
 from limbd.ops.reference.quotient import quotient
 from limbd.ops.status import RequestError, Status
 from limbd.ops.transform import Transform
-from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, TransformOp, fitting, served, table_bytes
+from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, SAMPLE_LOG_N, TransformOp, fitting, served, table_bytes
 from limbd.ops.transform_proof import proof_of
 from limbd.ops.transform_shape import Order
 from limbd.ops.tuning import TransformRow, transform_rows
@@ -68,8 +69,14 @@ class Quotient(TransformOp):
 
     def units(self, traits: Traits) -> tuple[Unit, ...]:
         rows = transform_rows(traits.kind, traits.arch)
-        combining = (transform.pass_unit(field, row, combines=True) for field in served() for row in rows)
-        return (*super().units(traits), *combining)
+        found = [transform.pass_unit(field, row, combines=True) for field in served() for row in rows]
+        for field, row in product(served(), rows):
+            if row.compiled and transform.compiles(field):
+                outward = Transform(
+                    field, SAMPLE_LOG_N, field.omega(SAMPLE_LOG_N), 1, row, Order.RN, combine=("a", "b")
+                )
+                found.append(outward.one_pass(outward.pass_count() - 1, "in", "out").kernel.unit)
+        return (*super().units(traits), *dict.fromkeys(found))
 
     def reference(self, request: Request, result: memoryview) -> None:
         quotient(request, result)

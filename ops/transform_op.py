@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -14,12 +15,17 @@ from limbd.ops.params.base import Field
 from limbd.ops.params.fields import registered
 from limbd.ops.params.layout import pack
 from limbd.ops.status import RequestError, Status
+from limbd.ops.transform import Transform
 from limbd.ops.transform_proof import proof_of
+from limbd.ops.transform_shape import Order
 from limbd.ops.tuning import TransformRow, transform_row, transform_rows
 
 # Bits of param that both ops have (wire.md section 4).
 LOG_N = 0xFF
 OWN_DOMAIN = 1 << 12
+
+# Of the compiled shapes that are checked ahead.
+SAMPLE_LOG_N = 20
 
 
 @dataclass(frozen=True)
@@ -98,14 +104,15 @@ class TransformOp(Op):
         return self.decode(Call(n, param), payload.data)
 
     def units(self, traits: Traits) -> tuple[Unit, ...]:
+        """Of shapes that are compiled in, a sample: there is one for each size, order and direction."""
         rows = transform_rows(traits.kind, traits.arch)
-        passes = (
-            transform.pass_unit(field, row, coset=coset)
-            for field in served()
-            for row in rows
-            for coset in (False, True)
-        )
-        return tuple(dict.fromkeys((*passes, *(transform.table_unit(field) for field in served()))))
+        found = [transform.pass_unit(field, row, coset=c) for field in served() for row in rows for c in (False, True)]
+        found += [transform.table_unit(field) for field in served()]
+        for field, row in product(served(), rows):
+            if row.compiled and transform.compiles(field):
+                sample = Transform(field, SAMPLE_LOG_N, field.omega(SAMPLE_LOG_N), 1, row, Order.NN, check=True)
+                found += [launch.kernel.unit for launch in sample.passes(["in"] * (sample.pass_count() + 1))]
+        return tuple(dict.fromkeys(found))
 
 
 def served() -> list[Field]:

@@ -147,15 +147,30 @@ def test_shapes_that_cannot_be_compiled(split: tuple[int, ...]) -> None:
         NTT._plan(request, Traits("cuda", "sm_90", 1, 1 << 30), compiled_row(split))
 
 
+def test_the_self_test_of_a_plan_with_compiled_shapes(kernels: Backend) -> None:
+    """By transforms that are shorter than the plan's, one for each pass: so their answers can be compared."""
+    h200 = Traits("cuda", "sm_90", 132, 1 << 34)
+    for k, variant in ((19, (Order.NN, True, False)), (20, (Order.RR, False, True))):
+        request = question(BN254, 0, 1, variant, "self-test")
+        constants = {"omega": BN254.omega(k), "shift": 7}
+        request = dataclasses.replace(request, n=1 << k, param=request.param | k, constants=constants)
+        plan = NTT.plan(request, h200)
+        small = NTT.proof_request(request, plan)
+        assert answer(kernels, small, NTT.proof_plan(small, plan, h200)) == right(small)
+
+
 def test_a_thread_that_holds_more_than_a_digit_is_refused() -> None:
     row = TransformRow(None, None, 3, 8, 4, 64, 1, "a test")
     with pytest.raises(ValueError, match="no level of 1 bits"):
         NTT._plan(question(BN254, 1, 1, VARIANTS[0], "small"), Traits("cpu", "", 1, 1 << 30), row)
 
 
-@pytest.mark.parametrize("row", dict.fromkeys(transform_rows("cuda", "sm_90")), ids=str)
+GPU_ROWS = dict.fromkeys(dataclasses.replace(row, compiled=(), source="") for row in transform_rows("cuda", "sm_90"))
+
+
+@pytest.mark.parametrize("row", GPU_ROWS, ids=str)
 def test_the_rows_of_a_gpu(row: TransformRow, kernels: Backend) -> None:
-    """Their geometry, wherever the kernels run: one pass, the last size of one, two passes, and three."""
+    """Their geometry, without the shapes that are compiled in, wherever the kernels run: one pass, the last size of one, two passes, and three."""
     if row.log_n == 1:
         sizes: tuple[int, ...] = (0, 1)
     else:

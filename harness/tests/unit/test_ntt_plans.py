@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,9 +15,9 @@ from limbd.ops.ntt import NTT, param_of
 from limbd.ops.params.base import Field
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.status import RequestError, Status
-from limbd.ops.transform import row_of
 from limbd.ops.transform_op import LOG_N, OWN_DOMAIN
-from limbd.ops.transform_shape import Order, level_bits
+from limbd.ops.transform_proof import proof_of
+from limbd.ops.transform_shape import Flag, Order, level_bits
 from limbd.ops.tuning import near_equal, transform_rows
 
 H200 = Traits("cuda", "sm_90", 132, 139 << 30)
@@ -80,7 +81,7 @@ def test_blocks_fit_every_gpu(arch: str) -> None:
                 for launch in launches(plan_of(field, k, count << k, dataclasses.replace(traits, memory=1 << 45))):
                     values, constants = launch.values, dict(launch.kernel.unit.constants)
                     tile = 1 << values["log_tile"]
-                    assert values["bits"] <= values["log_tile"] and launch.block << constants["LOG_E"] == tile
+                    assert values["bits"] <= values["log_tile"] and launch.block << constants.get("LOG_E", 3) == tile
                     assert 32 <= launch.block <= launch.kernel.max_block == constants["THREADS"]
                     last = tile - 1
                     assert launch.shared == (last + last // 8 + last // 64 + last // 512 + 1) * (
@@ -120,7 +121,7 @@ def shape_of(plan: LaunchPlan) -> tuple[int, int]:
     """Bits of the first level and of the last."""
     ends = []
     for launch, place in ((launches(plan)[0], 0), (launches(plan)[-1], -1)):
-        ends.append(level_bits(launch.values["bits"], dict(launch.kernel.unit.constants)["LOG_E"])[place])
+        ends.append(level_bits(launch.values["bits"], dict(launch.kernel.unit.constants).get("LOG_E", 3))[place])
     return ends[0], ends[1]
 
 
@@ -207,13 +208,64 @@ def test_tables_are_shared_where_they_can_be() -> None:
 
 
 def test_the_self_test_runs_the_plan_s_kernels() -> None:
-    for k in (0, 3, 9, 20):
+    for k in (0, 3, 9, 18):
         request = blank(BLS, param_of(k, inverse=True, coset=True, order=Order.NR), 1 << k)
         plan = NTT.plan(request, H200)
         small = NTT.proof_request(request, plan)
         again = NTT.proof_plan(small, plan, H200)
         assert {launch.kernel for launch in again.launches()} >= {launch.kernel for launch in plan.launches()}
         assert small.param & ~LOG_N == (request.param | OWN_DOMAIN) & ~LOG_N and small.n < 1000
-        assert row_of(plan).log_e in {row.log_e for row in transform_rows("cuda", "sm_90")}
+        assert proof_of(plan).rows[0].log_e in {row.log_e for row in transform_rows("cuda", "sm_90")}
         if k >= 9:
             assert len(again.pieces[0].launches) > 1
+
+
+# --- shapes that are compiled in --------------------------------------------------------------------------------------
+
+
+def compiled_in(plan: LaunchPlan) -> list[Launch]:
+    return [launch for launch in launches(plan) if launch.kernel.unit.entry == "ntt_compiled"]
+
+
+def test_where_shapes_are_compiled_in() -> None:
+    """From 2^19 on, one device's architecture, fields of eight limbs; tiles are full and each unit has its launch's shape."""
+    for k in (18, 19, 20, 22, 24, 28):
+        for order, inverse, coset in product(Order, (False, True), (False, True)):
+            plan = plan_of(BN254, param_of(k, inverse=inverse, coset=coset, order=order), 1 << k, ROOMY)
+            assert len(compiled_in(plan)) == (len(launches(plan)) if k > 18 else 0)
+            for launch in compiled_in(plan):
+                constants, values = dict(launch.kernel.unit.constants), launch.values
+                assert (constants["BITS"], constants["FLAGS"]) == (values["bits"], values["flags"])
+                assert constants["LOG_TILE"] == values["log_tile"] and launch.block == constants["THREADS"]
+                assert values["columns"] << values["bits"] == launch.grid << values["log_tile"] == 1 << k
+                members = {member.name for member in launch.kernel.struct.members}
+                assert ("factors" in members) == bool(values["flags"] & (Flag.BEFORE | Flag.AFTER))
+    assert not compiled_in(plan_of(GOLDILOCKS, 20, 1 << 20))
+    assert not compiled_in(plan_of(BN254, 20, 1 << 20, dataclasses.replace(H200, arch="sm_80")))
+    assert not compiled_in(plan_of(BN254, 16, 64 << 16))
+
+
+def test_middle_passes_serve_several_variants() -> None:
+    """Factors are in the table: only the first pass of an inverse transform differs, and the last one of a coset's."""
+    plain, inverse, coset = (
+        compiled_in(plan_of(BN254, param_of(20, inverse=bool(i), coset=bool(c)), 1 << 20))
+        for i, c in ((0, 0), (1, 0), (1, 1))
+    )
+    same = [a.kernel == b.kernel for a, b in zip(plain, inverse, strict=True)]
+    assert same == [False, True, True]
+    assert [a.kernel == b.kernel for a, b in zip(plain, coset, strict=True)] == [True, True, False]
+
+
+@pytest.mark.parametrize("order", Order, ids=lambda order: order.name)
+def test_the_self_test_runs_compiled_shapes(order: Order) -> None:
+    """In transforms that are as short as they can be."""
+    for k in range(19, BN254.two_adicity + 1):
+        request = blank(BN254, param_of(k, inverse=True, coset=True, order=order), 1 << k)
+        plan = NTT.plan(request, ROOMY)
+        small = NTT.proof_request(request, plan)
+        again = NTT.proof_plan(small, plan, ROOMY)
+        assert {launch.kernel for launch in again.launches()} > {launch.kernel for launch in plan.launches()}
+        assert small.n <= 3 << 14
+        assert (
+            len({table.name for table in again.tables}) == len(again.tables) == len(again.pieces) == len(launches(plan))
+        )
