@@ -132,8 +132,8 @@ struct Shoup {
         limb::low_multiply_add<LIMBS, LIMBS>(value, x, w);
         if constexpr (ONE_LESS_W) {
             limb::low_multiply_add<LIMBS - 2, LIMBS - 2>(value + 2, q, negated + 2);
-            limb::add<LIMBS - 1>(value + 1, value + 1, q);
             limb::subtract<LIMBS>(value, value, q);
+            limb::add<LIMBS - 1>(value + 1, value + 1, q);
         } else {
             limb::low_multiply_add<LIMBS, LIMBS>(value, q, negated);
         }
