@@ -17,7 +17,7 @@ from limbd.ops.params.base import Field
 from limbd.ops.reference.quotient import quotient
 from limbd.ops.status import RequestError, Status
 from limbd.ops.transform import Transform
-from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, TransformOp, fitting, served, table_bytes
+from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, Question, TransformOp, fitting, served, table_bytes
 from limbd.ops.transform_shape import Order
 from limbd.ops.tuning import TransformRow, transform_rows
 
@@ -52,15 +52,10 @@ class Quotient(TransformOp):
 
     def decode(self, call: Call, payload: memoryview) -> Request:
         request = super().decode(call, payload)
-        if request.param & COEFFICIENTS and vanishing(request) == 0:
+        zero = vanishing(request.modulus, request.param & LOG_N, request.constants["shift"]) == 0
+        if request.param & COEFFICIENTS and zero:
             raise RequestError(Status.BAD_DOMAIN, f"{self.name}: shift^(2^k) is 1, so that Z is 0 on the coset")
         return request
-
-    def plan(self, request: Request, traits: Traits) -> LaunchPlan:
-        return self._plan(request, traits, self.row(request, traits))
-
-    def proof_plan(self, small: Request, plan: LaunchPlan, traits: Traits) -> LaunchPlan:
-        return self._plan(small, traits, transform.row_of(plan))
 
     def units(self, traits: Traits) -> tuple[Unit, ...]:
         rows = transform_rows(traits.kind, traits.arch)
@@ -70,24 +65,20 @@ class Quotient(TransformOp):
     def reference(self, request: Request, result: memoryview) -> None:
         quotient(request, result)
 
-    def _plan(self, request: Request, traits: Traits, row: TransformRow) -> LaunchPlan:
-        if request.n == 0:
-            return LaunchPlan((), 1, ())
-        k = request.param & LOG_N
-        transforms, steps = request.n >> k, _Steps.of(request, row)
+    def make_plan(self, question: Question, traits: Traits, row: TransformRow) -> LaunchPlan:
+        k, count, steps = question.k, question.transforms, _Steps.of(question, row)
         tables = tuple(table for step in steps.all() for table in step.tables())
         each = sum(arrays for _, _, arrays in _LAYOUT) * ELEMENT_BYTES << k
-        at_once = fitting(self, transforms, each, table_bytes(tables), traits)
+        at_once = fitting(self, count, each, table_bytes(tables), traits)
         buffers = tuple(Buffer(name, role, arrays * at_once * ELEMENT_BYTES << k) for name, role, arrays in _LAYOUT)
-        starts = range(0, transforms, at_once)
-        pieces = tuple(_piece(request, steps, start, min(at_once, transforms - start)) for start in starts)
+        starts = range(0, count, at_once)
+        pieces = tuple(_piece(question, steps, start, min(at_once, count - start)) for start in starts)
         return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, tables)
 
 
-def vanishing(request: Request) -> int:
+def vanishing(modulus: int, k: int, shift: int) -> int:
     """Z on the coset: shift^(2^k) - 1."""
-    m = request.modulus
-    return (pow(request.constants["shift"], 1 << (request.param & LOG_N), m) - 1) % m
+    return (pow(shift, 1 << k, modulus) - 1) % modulus
 
 
 # Buffers and how many arrays each holds.
@@ -104,19 +95,18 @@ class _Steps:
     back: Transform | None
 
     @staticmethod
-    def of(request: Request, row: TransformRow) -> _Steps:
-        field, k, m = request.field, request.param & LOG_N, request.modulus
-        assert field is not None, "decode names the field"
-        omega, shift, share = request.constants["omega"], request.constants["shift"], pow(1 << k, -1, request.modulus)
+    def of(question: Question, row: TransformRow) -> _Steps:
+        field, k, omega, shift = question.field, question.k, question.omega, question.shift
+        m = field.modulus
+        share = pow(1 << k, -1, m)
         whole = Transform(field, k, omega, 1, row, Order.NR, inverse=True, after=shift, scale=share)
         inward = replace(whole, check=True, table="inward")
         outward = Transform(field, k, omega, 1, row, Order.RN, table="outward")
-        if not request.param & COEFFICIENTS:
+        if not question.param & COEFFICIENTS:
             return _Steps(inward, outward, None)
-        share = share * pow(vanishing(request), -1, m) % m
-        return _Steps(
-            inward, outward, replace(whole, order=Order.NN, after=pow(shift, -1, m), scale=share, table="back")
-        )
+        share = share * pow(vanishing(m, k, shift), -1, m) % m
+        back = replace(whole, order=Order.NN, after=pow(shift, -1, m), scale=share, table="back")
+        return _Steps(inward, outward, back)
 
     def all(self) -> tuple[Transform, ...]:
         return (self.inward, self.outward, *((self.back,) if self.back else ()))
@@ -126,9 +116,9 @@ class _Steps:
         return self.inward.pass_count()
 
 
-def _piece(request: Request, steps: _Steps, start: int, count: int) -> Piece:
-    """`count` of the request's transforms of each array from number `start` on."""
-    k, n = request.param & LOG_N, request.n
+def _piece(question: Question, steps: _Steps, start: int, count: int) -> Piece:
+    """`count` of the transforms of each array from number `start` on."""
+    k, n = question.k, question.n
     at, nbytes = start * ELEMENT_BYTES << k, count * ELEMENT_BYTES << k
     copies = tuple(Transfer("in", name, at, nbytes, i * nbytes) for i, name in enumerate(ARRAYS))
     # Where the arrays lie in the buffer as they do in the request, an element's index there is the one that an error names.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -25,6 +26,35 @@ PROOF_LOG_N = 7
 PROOF_TRANSFORMS = 3
 
 
+# Plans that are kept: clients ask the same again and again, and short transforms take less time than their plan.
+KEPT_PLANS = 64
+
+
+@dataclass(frozen=True)
+class Question:
+    """A request without its elements: what its plan depends on."""
+
+    field: Field
+    param: int
+    n: int
+    omega: int
+    shift: int
+
+    @staticmethod
+    def of(request: Request) -> Question:
+        constants = request.constants
+        return Question(_field(request), request.param, request.n, constants["omega"], constants["shift"])
+
+    @property
+    def k(self) -> int:
+        return self.param & LOG_N
+
+    @property
+    def transforms(self) -> int:
+        """How many there are of each array."""
+        return self.n >> self.k
+
+
 @dataclass(frozen=True)
 class TransformOp(Op):
     """An op on whole transforms in a registered field."""
@@ -37,6 +67,20 @@ class TransformOp(Op):
     @abstractmethod
     def default_shift(self, field: Field, k: int) -> int:
         """The coset's shift where the caller gives none. Raises RequestError(BAD_DOMAIN) where there is none."""
+
+    @abstractmethod
+    def make_plan(self, question: Question, traits: Traits, row: TransformRow) -> LaunchPlan:
+        """For one transform or more."""
+
+    def plan(self, request: Request, traits: Traits) -> LaunchPlan:
+        return self.plan_by(request, traits, self.row(request, traits))
+
+    def proof_plan(self, small: Request, plan: LaunchPlan, traits: Traits) -> LaunchPlan:
+        return self.plan_by(small, traits, transform.row_of(plan))
+
+    def plan_by(self, request: Request, traits: Traits, row: TransformRow) -> LaunchPlan:
+        """The plan by a row of the tuning."""
+        return _planned(self, Question.of(request), traits, row) if request.n else LaunchPlan((), 1, ())
 
     def check(self, call: Call) -> None:
         if call.param & ~self.known_bits:
@@ -107,6 +151,11 @@ class TransformOp(Op):
             for coset in (False, True)
         )
         return tuple(dict.fromkeys((*passes, *(transform.table_unit(field) for field in served()))))
+
+
+@lru_cache(maxsize=KEPT_PLANS)
+def _planned(op: TransformOp, question: Question, traits: Traits, row: TransformRow) -> LaunchPlan:
+    return op.make_plan(question, traits, row)
 
 
 def served() -> list[Field]:
