@@ -46,6 +46,7 @@ ALLOWANCES: tuple[Allowance, ...] = (
     Allowance("ntt", "sm_120", 100, _RADIX_4),
     Allowance("quotient", "sm_100", 112, _RADIX_4),
     Allowance("quotient", "sm_120", 104, _RADIX_4),
+    Allowance("ntt_compiled", "sm_90", 208, "four blocks of radix 8, the fastest row, leave 128 registers"),
     Allowance("ntt", "sm_61", 168, _RADIX_4),
     Allowance("ntt", "sm_70", 20, _RADIX_4),
 )

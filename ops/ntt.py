@@ -11,8 +11,7 @@ from limbd.ops.domain import ELEMENT_BYTES
 from limbd.ops.params.base import Field
 from limbd.ops.reference.ntt import ntt
 from limbd.ops.transform import Transform
-from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, TransformOp, fitting, table_bytes
-from limbd.ops.transform_proof import proof_of
+from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, Question, TransformOp, fitting, table_bytes
 from limbd.ops.transform_shape import Order
 from limbd.ops.tuning import TransformRow
 
@@ -38,62 +37,48 @@ class Ntt(TransformOp):
     def default_shift(self, field: Field, k: int) -> int:
         return field.generator or 1
 
-    def plan(self, request: Request, traits: Traits) -> LaunchPlan:
-        return self._plan(request, traits, self.row(request, traits))
-
-    def proof_plan(self, small: Request, plan: LaunchPlan, traits: Traits) -> LaunchPlan:
-        rows = proof_of(plan).rows
-        return self._plan(small, traits, rows[0]) if len(rows) == 1 else self._one_by_each(small, rows)
-
     def reference(self, request: Request, result: memoryview) -> None:
         ntt(request, result)
 
-    def _plan(self, request: Request, traits: Traits, row: TransformRow) -> LaunchPlan:
-        if request.n == 0:
-            return LaunchPlan((), 1, ())
-        k = request.param & LOG_N
-        whole = _transform(request, request.n >> k, row)
+    def make_plan(self, question: Question, traits: Traits, row: TransformRow) -> LaunchPlan:
+        k, count = question.k, question.transforms
+        whole = _transform(question, count, row)
         tables = whole.tables()
         names = ("in", "out") if whole.stays else ("in", "between", "out")
-        at_once = fitting(self, request.n >> k, len(names) * ELEMENT_BYTES << k, table_bytes(tables), traits)
+        at_once = fitting(self, count, len(names) * ELEMENT_BYTES << k, table_bytes(tables), traits)
         buffers = tuple(Buffer(name, _ROLES[name], at_once * ELEMENT_BYTES << k) for name in names)
-        starts = range(0, request.n >> k, at_once)
-        pieces = tuple(_piece(request, row, start, min(at_once, (request.n >> k) - start)) for start in starts)
+        pieces = tuple(_piece(whole, start, min(at_once, count - start)) for start in range(0, count, at_once))
         return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, tables)
 
-    def _one_by_each(self, request: Request, rows: Sequence[TransformRow]) -> LaunchPlan:
-        """A plan that has a transform for each row."""
-        nbytes = ELEMENT_BYTES << (request.param & LOG_N)
-        buffers = tuple(Buffer(name, role, nbytes) for name, role in _ROLES.items())
-        pieces = tuple(_piece(request, row, i, 1, f"table {i}") for i, row in enumerate(rows))
-        tables = (_transform(request, 1, row, f"table {i}").tables() for i, row in enumerate(rows))
-        return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, tuple(table for each in tables for table in each))
+    def one_by_each(self, question: Question, rows: Sequence[TransformRow]) -> LaunchPlan:
+        buffers = tuple(Buffer(name, role, ELEMENT_BYTES << question.k) for name, role in _ROLES.items())
+        transforms = [replace(_transform(question, 1, row), table=f"table {i}") for i, row in enumerate(rows)]
+        pieces = tuple(_piece(each, i, 1) for i, each in enumerate(transforms))
+        tables = tuple(table for each in transforms for table in each.tables())
+        return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, tables)
 
 
 _ROLES: dict[str, Role] = {"in": "in", "between": "scratch", "out": "out"}
 
 
-def _piece(request: Request, row: TransformRow, start: int, count: int, table: str = "table") -> Piece:
-    """`count` of the request's transforms from number `start` on."""
-    k = request.param & LOG_N
-    at, nbytes = start * ELEMENT_BYTES << k, count * ELEMENT_BYTES << k
-    own = _transform(request, count, row, table)
-    middle = "out" if own.stays else "between"
-    buffers = ("in", *(middle,) * (own.pass_count() - 1), "out")
-    launches = own.passes(buffers, offset=start << k)
+def _piece(whole: Transform, start: int, count: int) -> Piece:
+    """`count` of the transforms from number `start` on."""
+    at, nbytes = start * ELEMENT_BYTES << whole.k, count * ELEMENT_BYTES << whole.k
+    middle = "out" if whole.stays else "between"
+    buffers = ("in", *(middle,) * (whole.pass_count() - 1), "out")
+    launches = replace(whole, count=count).passes(buffers, offset=start << whole.k)
     return Piece((Transfer("in", "x", at, nbytes),), launches, (Transfer("out", "result", at, nbytes),))
 
 
-def _transform(request: Request, count: int, row: TransformRow, table: str = "table") -> Transform:
+def _transform(question: Question, count: int, row: TransformRow) -> Transform:
     """On a coset, shift^i before a forward transform and shift^-i after an inverse one, which has 1/2^k as well."""
-    k, param, field = request.param & LOG_N, request.param, request.field
-    assert field is not None, "decode names the field"
-    order, omega = Order(param >> ORDER_SHIFT & 3), request.constants["omega"]
-    shift, m = request.constants["shift"] if param & COSET else 1, field.modulus
-    whole = Transform(field, k, omega, count, row, order, check=True, table=table)
-    if not param & INVERSE:
-        return replace(whole, before=shift)
-    return replace(whole, inverse=True, after=pow(shift, -1, m), scale=pow(1 << k, -1, m))
+    field, k, omega = question.field, question.k, question.omega
+    order, m = Order(question.param >> ORDER_SHIFT & 3), field.modulus
+    shift = question.shift if question.param & COSET else 1
+    if not question.param & INVERSE:
+        return Transform(field, k, omega, count, row, order, before=shift, check=True)
+    back, share = pow(shift, -1, m), pow(1 << k, -1, m)
+    return Transform(field, k, omega, count, row, order, inverse=True, after=back, scale=share, check=True)
 
 
 NTT = Ntt(0x20, "ntt", "number-theoretic transforms of 2^k elements", ("x",))

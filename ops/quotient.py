@@ -20,8 +20,7 @@ from limbd.ops.params.base import Field
 from limbd.ops.reference.quotient import quotient
 from limbd.ops.status import RequestError, Status
 from limbd.ops.transform import Transform
-from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, SAMPLE_LOG_N, TransformOp, fitting, served, table_bytes
-from limbd.ops.transform_proof import proof_of
+from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, SAMPLE_LOG_N, Question, TransformOp, fitting, served, table_bytes
 from limbd.ops.transform_shape import Order
 from limbd.ops.tuning import TransformRow, transform_rows
 
@@ -56,16 +55,10 @@ class Quotient(TransformOp):
 
     def decode(self, call: Call, payload: memoryview) -> Request:
         request = super().decode(call, payload)
-        if request.param & COEFFICIENTS and vanishing(request) == 0:
+        zero = vanishing(request.modulus, request.param & LOG_N, request.constants["shift"]) == 0
+        if request.param & COEFFICIENTS and zero:
             raise RequestError(Status.BAD_DOMAIN, f"{self.name}: shift^(2^k) is 1, so that Z is 0 on the coset")
         return request
-
-    def plan(self, request: Request, traits: Traits) -> LaunchPlan:
-        return self._plan(request, traits, self.row(request, traits))
-
-    def proof_plan(self, small: Request, plan: LaunchPlan, traits: Traits) -> LaunchPlan:
-        rows = proof_of(plan).rows
-        return self._plan(small, traits, rows[0]) if len(rows) == 1 else self._one_by_each(small, rows)
 
     def units(self, traits: Traits) -> tuple[Unit, ...]:
         rows = transform_rows(traits.kind, traits.arch)
@@ -81,32 +74,27 @@ class Quotient(TransformOp):
     def reference(self, request: Request, result: memoryview) -> None:
         quotient(request, result)
 
-    def _plan(self, request: Request, traits: Traits, row: TransformRow) -> LaunchPlan:
-        if request.n == 0:
-            return LaunchPlan((), 1, ())
-        k = request.param & LOG_N
-        transforms, steps = request.n >> k, _Steps.of(request, row)
+    def make_plan(self, question: Question, traits: Traits, row: TransformRow) -> LaunchPlan:
+        k, count, steps = question.k, question.transforms, _Steps.of(question, row)
         tables = _tables(steps)
         each = sum(arrays for _, _, arrays in _LAYOUT) * ELEMENT_BYTES << k
-        at_once = fitting(self, transforms, each, table_bytes(tables), traits)
+        at_once = fitting(self, count, each, table_bytes(tables), traits)
         buffers = tuple(Buffer(name, role, arrays * at_once * ELEMENT_BYTES << k) for name, role, arrays in _LAYOUT)
-        starts = range(0, transforms, at_once)
-        pieces = tuple(_piece(request, steps, start, min(at_once, transforms - start)) for start in starts)
+        starts = range(0, count, at_once)
+        pieces = tuple(_piece(question, steps, start, min(at_once, count - start)) for start in starts)
         return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, tables)
 
-    def _one_by_each(self, request: Request, rows: Sequence[TransformRow]) -> LaunchPlan:
-        """A plan that has a transform of each array for each row."""
-        nbytes = ELEMENT_BYTES << (request.param & LOG_N)
+    def one_by_each(self, question: Question, rows: Sequence[TransformRow]) -> LaunchPlan:
+        nbytes = ELEMENT_BYTES << question.k
         buffers = tuple(Buffer(name, role, arrays * nbytes) for name, role, arrays in _LAYOUT)
-        steps = [_Steps.of(request, row, f" {i}") for i, row in enumerate(rows)]
-        pieces = tuple(_piece(request, own, i, 1) for i, own in enumerate(steps))
+        steps = [_Steps.of(question, row, f" {i}") for i, row in enumerate(rows)]
+        pieces = tuple(_piece(question, own, i, 1) for i, own in enumerate(steps))
         return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, _tables(*steps))
 
 
-def vanishing(request: Request) -> int:
+def vanishing(modulus: int, k: int, shift: int) -> int:
     """Z on the coset: shift^(2^k) - 1."""
-    m = request.modulus
-    return (pow(request.constants["shift"], 1 << (request.param & LOG_N), m) - 1) % m
+    return (pow(shift, 1 << k, modulus) - 1) % modulus
 
 
 # Buffers and how many arrays each holds.
@@ -124,19 +112,21 @@ class _Steps:
     back: Transform | None
 
     @staticmethod
-    def of(request: Request, row: TransformRow, suffix: str = "") -> _Steps:
+    def of(question: Question, row: TransformRow, suffix: str = "") -> _Steps:
         """suffix: of the names of its tables."""
-        field, k, m = request.field, request.param & LOG_N, request.modulus
-        assert field is not None, "decode names the field"
-        omega, shift, share = request.constants["omega"], request.constants["shift"], pow(1 << k, -1, request.modulus)
-        whole = Transform(field, k, omega, 1, row, Order.NR, inverse=True)
-        scale = roomy(field).montgomery(share)
-        inward = replace(whole, after=shift, scale=scale, check=True, table=f"inward{suffix}")
+        field, k, omega, shift = question.field, question.k, question.omega, question.shift
+        m = field.modulus
+        share = pow(1 << k, -1, m)
+        whole = Transform(
+            field, k, omega, 1, row, Order.NR, inverse=True, after=shift, scale=roomy(field).montgomery(share)
+        )
+        inward = replace(whole, check=True, table=f"inward{suffix}")
         outward = Transform(field, k, omega, 1, row, Order.RN, table=f"outward{suffix}")
-        if not request.param & COEFFICIENTS:
+        if not question.param & COEFFICIENTS:
             return _Steps(inward, outward, None)
-        share, away = share * pow(vanishing(request), -1, m) % m, pow(shift, -1, m)
-        return _Steps(inward, outward, replace(whole, order=Order.NN, after=away, scale=share, table=f"back{suffix}"))
+        share = share * pow(vanishing(m, k, shift), -1, m) % m
+        back = replace(whole, order=Order.NN, after=pow(shift, -1, m), scale=share, table=f"back{suffix}")
+        return _Steps(inward, outward, back)
 
     def all(self) -> tuple[Transform, ...]:
         return (self.inward, self.outward, *((self.back,) if self.back else ()))
@@ -150,9 +140,9 @@ def _tables(*steps: _Steps) -> tuple[Table, ...]:
     return tuple(table for own in steps for step in own.all() for table in step.tables())
 
 
-def _piece(request: Request, steps: _Steps, start: int, count: int) -> Piece:
-    """`count` of the request's transforms of each array from number `start` on."""
-    k, n = request.param & LOG_N, request.n
+def _piece(question: Question, steps: _Steps, start: int, count: int) -> Piece:
+    """`count` of the transforms of each array from number `start` on."""
+    k, n = question.k, question.n
     at, nbytes = start * ELEMENT_BYTES << k, count * ELEMENT_BYTES << k
     copies = tuple(Transfer("in", name, at, nbytes, i * nbytes) for i, name in enumerate(ARRAYS))
     # Where the arrays lie in the buffer as they do in the request, an element's index there is the one that an error names.

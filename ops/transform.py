@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from limbd.ops.base import (
     FIRST_BAD,
@@ -223,7 +223,7 @@ class Transform:
         """Whether there are powers before or after; a single element's are 1."""
         return self.k > 0 and (self.before != 1 or self.after != 1)
 
-    @property
+    @cached_property
     def shape(self) -> Shape:
         unscaled = Shape(self.k, self.order, self.row, False)
         if not self.coset:
@@ -231,14 +231,14 @@ class Transform:
         # The powers of the first level's own digits are the kernel's arguments, and so is all that comes after the last.
         return Shape(self.k, self.order, self.row, self.before != 1 and self.k > unscaled.first_level())
 
-    @property
+    @cached_property
     def root(self) -> int:
         return pow(self.omega, -1, self.field.modulus) if self.inverse else self.omega
 
     def tables(self) -> tuple[Table, ...]:
-        table = self._table()
-        return (table,) if table else ()
+        return (self._table,) if self._table else ()
 
+    @cached_property
     def _table(self) -> Table | None:
         before, after = (self.before, self.after) if self.coset else (1, 1)
         scale = self.scale if self.shape.scaled else 1
@@ -284,7 +284,7 @@ class Transform:
         }
         if any(member.name == "factors" for member in unit.structs[0].members):
             values["factors"] = self._factors()
-        table = self._table()
+        table = self._table
         entry_bytes = 2 * roomy(self.field).montgomery_limbs * LIMB_BYTES
         pointers: dict[str, Place | None] = {"in": source, "out": target, "bad": None, "table": None}
         if table and each.levels:

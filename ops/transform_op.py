@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -27,6 +29,34 @@ OWN_DOMAIN = 1 << 12
 # Of the compiled shapes that are checked ahead.
 SAMPLE_LOG_N = 20
 
+# Plans that are kept: clients ask the same again and again, and short transforms take less time than their plan.
+KEPT_PLANS = 64
+
+
+@dataclass(frozen=True)
+class Question:
+    """A request without its elements: what its plan depends on."""
+
+    field: Field
+    param: int
+    n: int
+    omega: int
+    shift: int
+
+    @staticmethod
+    def of(request: Request) -> Question:
+        constants = request.constants
+        return Question(_field(request), request.param, request.n, constants["omega"], constants["shift"])
+
+    @property
+    def k(self) -> int:
+        return self.param & LOG_N
+
+    @property
+    def transforms(self) -> int:
+        """How many there are of each array."""
+        return self.n >> self.k
+
 
 @dataclass(frozen=True)
 class TransformOp(Op):
@@ -40,6 +70,25 @@ class TransformOp(Op):
     @abstractmethod
     def default_shift(self, field: Field, k: int) -> int:
         """The coset's shift where the caller gives none. Raises RequestError(BAD_DOMAIN) where there is none."""
+
+    @abstractmethod
+    def make_plan(self, question: Question, traits: Traits, row: TransformRow) -> LaunchPlan:
+        """For one transform or more."""
+
+    @abstractmethod
+    def one_by_each(self, question: Question, rows: Sequence[TransformRow]) -> LaunchPlan:
+        """As many transforms as rows, each by one of them."""
+
+    def plan(self, request: Request, traits: Traits) -> LaunchPlan:
+        return self.plan_by(request, traits, self.row(request, traits))
+
+    def proof_plan(self, small: Request, plan: LaunchPlan, traits: Traits) -> LaunchPlan:
+        rows = proof_of(plan).rows
+        return self.plan_by(small, traits, rows[0]) if len(rows) == 1 else self.one_by_each(Question.of(small), rows)
+
+    def plan_by(self, request: Request, traits: Traits, row: TransformRow) -> LaunchPlan:
+        """The plan by a row of the tuning."""
+        return _planned(self, Question.of(request), traits, row) if request.n else LaunchPlan((), 1, ())
 
     def check(self, call: Call) -> None:
         if call.param & ~self.known_bits:
@@ -113,6 +162,11 @@ class TransformOp(Op):
                 sample = Transform(field, SAMPLE_LOG_N, field.omega(SAMPLE_LOG_N), 1, row, Order.NN, check=True)
                 found += [launch.kernel.unit for launch in sample.passes(["in"] * (sample.pass_count() + 1))]
         return tuple(dict.fromkeys(found))
+
+
+@lru_cache(maxsize=KEPT_PLANS)
+def _planned(op: TransformOp, question: Question, traits: Traits, row: TransformRow) -> LaunchPlan:
+    return op.make_plan(question, traits, row)
 
 
 def served() -> list[Field]:

@@ -91,7 +91,7 @@ def test_many_passes_of_short_digits(row: TransformRow, kernels: Backend) -> Non
     for field, k in product((BN254, BLS), range(row.log_e - 1, min(10, 3 * row.largest) + 1)):
         variant = random.Random(f"{k} {row}").choice(VARIANTS)
         request = question(field, k, 1 + k % 4, variant, "passes")
-        plan = NTT._plan(request, kernels.traits(), row)
+        plan = NTT.plan_by(request, kernels.traits(), row)
         assert sum(1 for _ in plan.pieces[0].launches) == len(row.digits(k))
         assert answer(kernels, request, plan) == right(request), (field.name, k, variant)
 
@@ -107,7 +107,7 @@ def compiled_row(split: tuple[int, ...]) -> TransformRow:
 
 
 def compiled_plan(request: Request, traits: Traits, split: tuple[int, ...]) -> LaunchPlan:
-    plan = NTT._plan(request, traits, compiled_row(split))
+    plan = NTT.plan_by(request, traits, compiled_row(split))
     (piece,) = plan.pieces
     assert [launch.kernel.unit.entry for launch in piece.launches] == ["ntt_compiled"] * len(split)
     return plan
@@ -144,7 +144,7 @@ def test_shapes_that_cannot_be_compiled(split: tuple[int, ...]) -> None:
     """Tiles that are not full, a single pass, no such level, too many passes."""
     with pytest.raises(ValueError, match=r"compiled shape|no level|passes"):
         request = question(BN254, sum(split), 1, VARIANTS[0], "none")
-        NTT._plan(request, Traits("cuda", "sm_90", 1, 1 << 30), compiled_row(split))
+        NTT.plan_by(request, Traits("cuda", "sm_90", 1, 1 << 30), compiled_row(split))
 
 
 def test_the_self_test_of_a_plan_with_compiled_shapes(kernels: Backend) -> None:
@@ -162,7 +162,7 @@ def test_the_self_test_of_a_plan_with_compiled_shapes(kernels: Backend) -> None:
 def test_a_thread_that_holds_more_than_a_digit_is_refused() -> None:
     row = TransformRow(None, None, 3, 8, 4, 64, 1, "a test")
     with pytest.raises(ValueError, match="no level of 1 bits"):
-        NTT._plan(question(BN254, 1, 1, VARIANTS[0], "small"), Traits("cpu", "", 1, 1 << 30), row)
+        NTT.plan_by(question(BN254, 1, 1, VARIANTS[0], "small"), Traits("cpu", "", 1, 1 << 30), row)
 
 
 GPU_ROWS = dict.fromkeys(dataclasses.replace(row, compiled=(), source="") for row in transform_rows("cuda", "sm_90"))
@@ -177,11 +177,11 @@ def test_the_rows_of_a_gpu(row: TransformRow, kernels: Backend) -> None:
         sizes = (2, 3, row.largest - 1, row.largest, row.largest + 1, 12)
     for k in sizes:
         request = question(BN254, k, 2, VARIANTS[k % len(VARIANTS)], "gpu rows")
-        assert answer(kernels, request, NTT._plan(request, kernels.traits(), row)) == right(request), k
+        assert answer(kernels, request, NTT.plan_by(request, kernels.traits(), row)) == right(request), k
     three = dataclasses.replace(row, largest=4, splits=())
     for variant in VARIANTS:
         request = question(BLS, 11, 1, variant, "three passes")
-        assert answer(kernels, request, NTT._plan(request, kernels.traits(), three)) == right(request), variant
+        assert answer(kernels, request, NTT.plan_by(request, kernels.traits(), three)) == right(request), variant
 
 
 def test_shifts_that_have_gone_wrong_elsewhere(kernels: Backend) -> None:

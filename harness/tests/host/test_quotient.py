@@ -270,7 +270,7 @@ def test_compiled_shapes(kernels: Backend, name: str, split: tuple[int, ...], bi
     numbers = elements(random.Random(f"compiled {split}"), field.modulus, 6 << k)
     payload = np.frombuffer(pack(numbers), np.uint8).copy()
     request = QUOTIENT.decode(Call(2 << k, k | bit, field), payload.data)
-    plan = QUOTIENT._plan(request, kernels.traits(), row)
+    plan = QUOTIENT.plan_by(request, kernels.traits(), row)
     assert {launch.kernel.unit.entry for launch in plan.pieces[0].launches} == {"ntt_compiled"}
     result, expected = (bytearray(64 << k) for _ in range(2))
     kernels.run(request, plan, memoryview(result))
