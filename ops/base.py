@@ -170,13 +170,15 @@ class Unit:
 @dataclass(frozen=True)
 class Kernel:
     """An extern "C" kernel of a unit. max_block: the largest block it was written for (plans are checked against it).
-    synchronises: it calls __syncthreads or a warp function, so that the host shim has to run its threads as fibers."""
+    synchronises: it calls __syncthreads or a warp function, so that the host shim has to run its threads as fibers. cluster:
+    blocks of the clusters that it is compiled for (__cluster_dims__)."""
 
     unit: Unit
     name: str
     struct: Struct
     max_block: int
     synchronises: bool = False
+    cluster: int = 1
 
 
 # --- plans ----------------------------------------------------------------------------------------------------------
@@ -248,8 +250,8 @@ class Launch:
     def __post_init__(self) -> None:
         if not 0 < self.block <= self.kernel.max_block:
             raise ValueError(f"{self.kernel.name}: block {self.block} is above its limit {self.kernel.max_block}")
-        if not 0 < self.grid < 2**31:
-            raise ValueError(f"{self.kernel.name}: grid {self.grid} is not in 1..2^31-1")
+        if not 0 < self.grid < 2**31 or self.grid % self.kernel.cluster:
+            raise ValueError(f"{self.kernel.name}: grid {self.grid} is not in 1..2^31-1, or no whole clusters")
 
     def pack(self, addresses: Mapping[str, int]) -> bytes:
         """The kernel's parameter struct. addresses: of the plan's buffers and tables, by their names."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
-from limbd.ops import transform
-from limbd.ops.base import Buffer, LaunchPlan, Piece, Request, Role, Traits, Transfer
+from limbd.ops import lane_transform, transform
+from limbd.ops.base import Buffer, LaunchPlan, Piece, Request, Role, Traits, Transfer, Unit
 from limbd.ops.domain import ELEMENT_BYTES
+from limbd.ops.lane_transform import LaneTransform
 from limbd.ops.params.base import Field
 from limbd.ops.reference.ntt import ntt
 from limbd.ops.transform import Transform
-from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, TransformOp, fitting, table_bytes
+from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, TransformOp, fitting, served, table_bytes
 from limbd.ops.transform_shape import Order
-from limbd.ops.tuning import TransformRow
+from limbd.ops.tuning import LaneRow, TransformRow, has_clusters, lane_row
 
 # Bits of param (wire.md section 4).
 INVERSE = 1 << 8
@@ -37,15 +39,36 @@ class Ntt(TransformOp):
         return field.generator or 1
 
     def plan(self, request: Request, traits: Traits) -> LaunchPlan:
-        return self._plan(request, traits, self.row(request, traits))
+        return self._plan(request, traits, self._lane_row(request, traits) or self.row(request, traits))
+
+    def proof_request(self, request: Request, plan: LaunchPlan) -> Request:
+        """Transforms with an element a thread are short: one as long as the request's has all of the plan's kernels."""
+        return (
+            self.short_request(request, request.param & LOG_N, 1)
+            if lane_transform.row_of(plan)
+            else super().proof_request(request, plan)
+        )
 
     def proof_plan(self, small: Request, plan: LaunchPlan, traits: Traits) -> LaunchPlan:
-        return self._plan(small, traits, transform.row_of(plan))
+        return self._plan(small, traits, lane_transform.row_of(plan) or transform.row_of(plan))
+
+    def units(self, traits: Traits) -> tuple[Unit, ...]:
+        if traits.kind == "cpu":
+            return super().units(traits)
+        fields = (field for field in served() if lane_transform.serves(field))
+        small = (lane_transform.units(field, clusters=has_clusters(traits.arch)) for field in fields)
+        return (*super().units(traits), *(unit for units in small for unit in units))
 
     def reference(self, request: Request, result: memoryview) -> None:
         ntt(request, result)
 
-    def _plan(self, request: Request, traits: Traits, row: TransformRow) -> LaunchPlan:
+    def _lane_row(self, request: Request, traits: Traits) -> LaneRow | None:
+        """By all the elements that go through the same launches."""
+        if request.field is None or not lane_transform.serves(request.field):
+            return None
+        return lane_row(traits.kind, traits.arch, request.param & LOG_N, (request.n - 1).bit_length())
+
+    def _plan(self, request: Request, traits: Traits, row: TransformRow | LaneRow) -> LaunchPlan:
         if request.n == 0:
             return LaunchPlan((), 1, ())
         k = request.param & LOG_N
@@ -62,7 +85,7 @@ class Ntt(TransformOp):
 _ROLES: dict[str, Role] = {"in": "in", "between": "scratch", "out": "out"}
 
 
-def _piece(request: Request, row: TransformRow, start: int, count: int) -> Piece:
+def _piece(request: Request, row: TransformRow | LaneRow, start: int, count: int) -> Piece:
     """`count` of the request's transforms from number `start` on."""
     k = request.param & LOG_N
     at, nbytes = start * ELEMENT_BYTES << k, count * ELEMENT_BYTES << k
@@ -73,16 +96,20 @@ def _piece(request: Request, row: TransformRow, start: int, count: int) -> Piece
     return Piece((Transfer("in", "x", at, nbytes),), launches, (Transfer("out", "result", at, nbytes),))
 
 
-def _transform(request: Request, count: int, row: TransformRow) -> Transform:
+def _transform(request: Request, count: int, row: TransformRow | LaneRow) -> Transform | LaneTransform:
     """On a coset, shift^i before a forward transform and shift^-i after an inverse one, which has 1/2^k as well."""
     k, param, field = request.param & LOG_N, request.param, request.field
     assert field is not None, "decode names the field"
     order, omega = Order(param >> ORDER_SHIFT & 3), request.constants["omega"]
     shift, m = request.constants["shift"] if param & COSET else 1, field.modulus
+    transform_of = (
+        partial(LaneTransform, field, k, omega, count, row, order)
+        if isinstance(row, LaneRow)
+        else partial(Transform, field, k, omega, count, row, order, check=True)
+    )
     if not param & INVERSE:
-        return Transform(field, k, omega, count, row, order, before=shift, check=True)
-    back, share = pow(shift, -1, m), pow(1 << k, -1, m)
-    return Transform(field, k, omega, count, row, order, inverse=True, after=back, scale=share, check=True)
+        return transform_of(before=shift)
+    return transform_of(inverse=True, after=pow(shift, -1, m), scale=pow(1 << k, -1, m))
 
 
 NTT = Ntt(0x20, "ntt", "number-theoretic transforms of 2^k elements", ("x",))

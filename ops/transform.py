@@ -60,7 +60,7 @@ def pass_unit(field: Field, row: TransformRow, *, coset: bool = False, combines:
     members += [Member("n0inv", "u32"), Member("modulus", "limbs", roomier.montgomery_limbs)] if combines else []
     constants = [("LOG_E", row.log_e), ("THREADS", row.threads), ("RESIDENT", row.resident)]
     constants += [] if combines else [("COSET", int(coset))]
-    return Unit(entry, (Struct(f"{entry}_pass_args", tuple(members)),), tuple(constants), _params(roomier))
+    return Unit(entry, (Struct(f"{entry}_pass_args", tuple(members)),), tuple(constants), params_text(roomier))
 
 
 _WORDS = ("log_n", "bits", "log_stride", "log_span", "log_tile", "log_group", "log_first", "flags")
@@ -84,10 +84,13 @@ def table_unit(field: Field) -> Unit:
         *(Member(name, "u32") for name in ("mirrored", "shifted", "scaled")),
         Member("scale", "limbs", limbs),
     )
-    return Unit("ntt_table", (Struct("ntt_powers_args", powers), Struct("ntt_table_args", table)), (), _params(roomier))
+    return Unit(
+        "ntt_table", (Struct("ntt_powers_args", powers), Struct("ntt_table_args", table)), (), params_text(roomier)
+    )
 
 
-def _params(field: Field) -> str:
+def params_text(field: Field) -> str:
+    """Of a unit for one field."""
     return f"{render(field)}\nusing FIELD = {struct_name(field)};\n"
 
 
@@ -124,7 +127,9 @@ def factor_table(name: str, shape: Shape, factors: Factors) -> Table | None:
     power_bytes = -(-limbs * LIMB_BYTES // QUAD_BYTES) * QUAD_BYTES
     workspace = tuple(Buffer(which, "scratch", (2 << split) * power_bytes) for which in ("omegas", "shifts"))
     bases = (factors.root, factors.before if factors.before != 1 else factors.after)
-    builds = [_powers(factors.field, which.name, base, shape.k) for which, base in zip(workspace, bases, strict=True)]
+    builds = [
+        powers_launch(factors.field, which.name, base, shape.k) for which, base in zip(workspace, bases, strict=True)
+    ]
     builds += [_level(name, shape, factors, each, level) for each in shape.passes() for level in each.levels]
     # The field and the kernels' arguments are all that contents depend on.
     numbers = (factors.field.modulus, *(value for build in builds for value in build.values.values()))
@@ -132,12 +137,12 @@ def factor_table(name: str, shape: Shape, factors: Factors) -> Table | None:
     return Table(name, f"ntt {key}", nbytes, tuple(builds), workspace)
 
 
-def _powers(field: Field, name: str, base: int, k: int) -> Launch:
-    """base^i for i < 2^split, then base^(i 2^split)."""
+def powers_launch(field: Field, name: str, base: int, k: int) -> Launch:
+    """Of a table's builds: base^i for i < 2^split, then base^(i 2^split)."""
     unit, split = table_unit(field), -(-k // 2)
     values = {"n": 2 << split, "split": split, "bits": k + 1, "base": roomy(field).montgomery(base)}
     kernel = Kernel(unit, "ntt_powers", unit.structs[0], BUILD_BLOCK)
-    return Launch(kernel, _grid(2 << split), BUILD_BLOCK, values, pointers={"out": name})
+    return Launch(kernel, build_grid(2 << split), BUILD_BLOCK, values, pointers={"out": name})
 
 
 def _level(name: str, shape: Shape, factors: Factors, each: Pass, level: Level) -> Launch:
@@ -159,10 +164,11 @@ def _level(name: str, shape: Shape, factors: Factors, each: Pass, level: Level) 
     }
     kernel = Kernel(unit, "ntt_table", unit.structs[1], BUILD_BLOCK)
     place = Part(name, (each.at + level.at) * 2 * field.montgomery_limbs * LIMB_BYTES)
-    return Launch(kernel, _grid(level.entries), BUILD_BLOCK, values, pointers={"out": place})
+    return Launch(kernel, build_grid(level.entries), BUILD_BLOCK, values, pointers={"out": place})
 
 
-def _grid(threads: int) -> int:
+def build_grid(threads: int) -> int:
+    """Blocks of BUILD_BLOCK."""
     return -(-threads // BUILD_BLOCK)
 
 

@@ -85,12 +85,14 @@ class TransformOp(Op):
     # --- self-test ---
 
     def proof_request(self, request: Request, plan: LaunchPlan) -> Request:
-        """A few short transforms of edge elements, asked for as the request asks."""
+        return self.short_request(request, min(request.param & LOG_N, PROOF_LOG_N), PROOF_TRANSFORMS)
+
+    def short_request(self, request: Request, short: int, count: int) -> Request:
+        """`count` transforms of 2^short edge elements, asked for as the request asks."""
         k, field = request.param & LOG_N, _field(request)
-        short = min(k, PROOF_LOG_N)
         omega = pow(request.constants["omega"], 1 << (k - short), field.modulus)
         numbers = [field.modulus, omega, request.constants["shift"]]
-        m, n = field.modulus, PROOF_TRANSFORMS << short
+        m, n = field.modulus, count << short
         edges = [0, 1, m - 1, m // 2, m // 3]
         for turn in range(len(self.operands)):
             numbers += [edges[(i + i // 5 * turn) % 5] * (i + 1) % m for i in range(n)]
