@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from limbd.ops import by_name
-from limbd.ops.base import Buffer, Call, LaunchPlan, Part, Request, Traits, Transfer
+from limbd.ops.base import Buffer, Call, LaunchPlan, Part, Request, Struct, Traits, Transfer, Unit
 from limbd.ops.ntt import NTT, param_of
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.layout import pack
@@ -52,13 +52,13 @@ class Bench:
             if ("LIMBS", 8) in unit.constants:
                 self.register_unit(unit)
 
-    def register_unit(self, unit: Any) -> None:
+    def register_unit(self, unit: Unit) -> None:
         for name in ("mod_mul", "mod_mul_full"):
-            self.register_kernel(unit, name)
+            self.register_kernel(unit, name, unit.structs[0])
 
-    def register_kernel(self, unit: Any, name: str) -> None:
+    def register_kernel(self, unit: Unit, name: str, struct: Struct) -> None:
         run = ctypes.cast(self.host.library(unit)[f"limbd_run_{name}"], ctypes.c_void_p)
-        self.driver.simulate_kernel(name.encode(), run, ctypes.c_uint64(unit.structs[0].size))
+        self.driver.simulate_kernel(name.encode(), run, ctypes.c_uint64(struct.size))
 
     def backend(self, **options: Any) -> CudaBackend:
         return CudaBackend(cache=Cache(self.cache), poison=True, **options)
@@ -91,7 +91,7 @@ class Transforms:
         traits = backend.traits()
         plan = NTT.plan(self.request, Traits(traits.kind, traits.arch, 4, traits.memory))
         for launch in plan.launches():
-            self.bench.register_kernel(launch.kernel.unit, launch.kernel.name)
+            self.bench.register_kernel(launch.kernel.unit, launch.kernel.name, launch.kernel.struct)
         return plan
 
     def start(self, backend: CudaBackend) -> Any:
@@ -331,13 +331,28 @@ def second_start(bench: Bench) -> None:
 # --- tables, and elements that may not be ---
 
 
+def builds(plan: LaunchPlan) -> int:
+    """Launches that make its tables."""
+    return sum(len(table.builds) for table in plan.tables)
+
+
+def kept(plan: LaunchPlan) -> int:
+    """Bytes of its tables."""
+    return sum(table.nbytes for table in plan.tables)
+
+
+def making(plan: LaunchPlan) -> int:
+    """Bytes beside these while they are made."""
+    return sum(table.building_bytes() for table in plan.tables) - kept(plan)
+
+
 def tables_outlive_batches(bench: Bench) -> None:
     """A domain's twiddles are built at its first use; two domains in turns are both right, and stay."""
     backend = bench.backend()
     one, other = (Transforms(bench, 5, 3, root) for root in (0, 1))
     one.answer(backend)
     held = bench.used()
-    assert held == sum(table.nbytes for table in one.plan(backend).tables)
+    assert held == kept(one.plan(backend)) > 0
     launches = bench.calls("cuLaunchKernel")
     one.answer(backend)
     passes = len(one.plan(backend).pieces[0].launches)
@@ -345,7 +360,7 @@ def tables_outlive_batches(bench: Bench) -> None:
     for batch in (other, one, other):
         batch.answer(backend)
     assert bench.used() == 2 * held
-    assert bench.calls("cuLaunchKernel") == launches + 4 * passes + len(other.plan(backend).tables)
+    assert bench.calls("cuLaunchKernel") == launches + 4 * passes + builds(other.plan(backend))
     backend.close()
     assert bench.used() == 0
 
@@ -354,8 +369,8 @@ def tables_leave_by_least_recent_use(bench: Bench) -> None:
     """The budget holds the tables of two domains beside a batch: of three, the one that was not used for longest goes."""
     batches = [Transforms(bench, 5, 1, root) for root in range(3)]
     plan = batches[0].plan(bench.backend())
-    table = sum(t.nbytes for t in plan.tables)
-    budget = plan.device_bytes() + 2 * table
+    table = kept(plan)
+    budget = plan.device_bytes() + 2 * table + making(plan)
     backend = bench.backend(memory=budget)
 
     def launches(batch: Transforms) -> int:
@@ -363,7 +378,7 @@ def tables_leave_by_least_recent_use(bench: Bench) -> None:
         batch.answer(backend)
         return bench.calls("cuLaunchKernel") - before - len(plan.pieces[0].launches)
 
-    built = len(plan.tables)
+    built = builds(plan)
     assert [launches(batches[i]) for i in (0, 1, 0, 2, 0, 1, 2)] == [built, built, 0, built, 0, built, built]
     assert bench.used() == 2 * table
     assert backend.peak_memory() <= budget
@@ -373,11 +388,11 @@ def tables_make_room_for_batches(bench: Bench) -> None:
     """Idle tables leave before a batch is refused memory, by the budget or by the device; its own stay."""
     small, large = Transforms(bench, 8, 1, 0), Transforms(bench, 6, 8, 1)
     plan = large.plan(bench.backend())
-    needed = plan.device_bytes() + sum(table.nbytes for table in plan.tables)
+    needed = plan.device_bytes() + kept(plan) + making(plan)
     backend = bench.backend(memory=-(-needed * PLAN_SHARE[1] // PLAN_SHARE[0]))
     small.answer(backend)
     large.answer(backend)
-    assert bench.used() == sum(table.nbytes for table in plan.tables)
+    assert bench.used() == kept(plan)
     backend.close()
     wide = bench.backend()
     small.answer(wide)
@@ -387,18 +402,20 @@ def tables_make_room_for_batches(bench: Bench) -> None:
 
 
 def a_table_that_cannot_be_built(bench: Bench) -> None:
-    """The driver refuses the builder's launch: an error, nothing is held or kept, and the next batch is right."""
+    """The driver refuses a builder's launch, or memory for it: an error, nothing is held or kept, and the next batch is right."""
     backend, batch = bench.backend(), Transforms(bench, 5, 3, 0)
-    bench.fail("cuLaunchKernel", INVALID_VALUE)
-    assert batch.refused(backend).status is Status.INTERNAL
-    assert bench.used() == 0
+    assert builds(batch.plan(backend)) > 2 and making(batch.plan(backend)) > 0
+    for name, after in (("cuLaunchKernel", 0), ("cuLaunchKernel", 2), ("cuMemAllocFromPoolAsync", 3)):
+        bench.fail(name, INVALID_VALUE, after)
+        assert batch.refused(backend).status is Status.INTERNAL
+        assert bench.used() == 0
     batch.answer(backend)
 
 
 def tables_and_threads(bench: Bench) -> None:
     """Four threads with three domains, and memory for fewer: nothing is taken away that somebody reads."""
     plan = Transforms(bench, 5, 3, 0).plan(bench.backend())
-    backend = bench.backend(memory=2 * plan.device_bytes() + 2 * sum(table.nbytes for table in plan.tables))
+    backend = bench.backend(memory=2 * (plan.device_bytes() + kept(plan) + making(plan)))
     failures: list[BaseException] = []
 
     def work(seed: int) -> None:
@@ -421,8 +438,8 @@ def tables_and_threads(bench: Bench) -> None:
 def a_bad_element_is_told_and_costs_nothing(bench: Bench) -> None:
     """Its index within the frame, from any piece; memory is given back, and batches in flight beside it are right."""
     plan = Transforms(bench, 5, 1, 0).plan(bench.backend())
-    each, tables = plan.device_bytes(), sum(table.nbytes for table in plan.tables)
-    backend, good = bench.backend(memory=3 * each + tables), Transforms(bench, 5, 2, 0)
+    each, tables = plan.device_bytes(), kept(plan)
+    backend, good = bench.backend(memory=3 * each + tables + making(plan)), Transforms(bench, 5, 2, 0)
     good.answer(backend)
     for bad in (0, 33, 5 * 32 + 7, 10 * 32 - 1):
         batch = Transforms(bench, 5, 10, 0, bad=bad)
