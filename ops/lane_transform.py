@@ -33,9 +33,10 @@ class Flag(IntFlag):
 
 
 def serves(field: Field) -> bool:
-    """Whether the field has the limbs and the spare bit that the arithmetic wants (kernels/field/dot.cuh)."""
+    """Whether the field has the limbs and the spare bit that the arithmetic wants (kernels/field/dot.cuh; where m or 3 m ends
+    in 32 ones, its LOW, the two-adicity is 1 or 2)."""
     top = field.modulus >> LIMB_BITS * (LIMBS - 1)
-    return field.montgomery_limbs == LIMBS and top >= 1 << 16 and fits(field, 2, SLACK)
+    return field.montgomery_limbs == LIMBS and top >= 1 << 16 and fits(field, 2, SLACK) and field.two_adicity > 2
 
 
 # --- levels ---------------------------------------------------------------------------------------------------------

@@ -54,13 +54,13 @@ struct Residue {
         if constexpr (ROOMY) {
             reduce<P == 4>(r, r[N - 1], thresholds(0));
         } else {
-            reduce<P == 4>(r, __funnelshift_r(r[N - 1], top, 1), thresholds(1));
+            reduce<P == 4>(r, __funnelshift_r(r[N - 1], top, 2), thresholds(2));  // below 2.5 R
             canonical(r);
         }
         VERIFY(is_element(r));
     }
 
-    // An element, or anything below 2 m + 2 E -> [0, m).
+    // An element, or anything below 2 m + 4 E -> [0, m).
     static __device__ __forceinline__ void canonical(uint32_t* r) {
         uint32_t m[N];
         constant_product::set_multiple<M, 1>(m);

@@ -40,6 +40,12 @@ def plan_of(field: Field, param: int, n: int, traits: Traits = H200) -> LaunchPl
     return NTT.plan(blank(field, param, n), traits)
 
 
+def passes_of(field: Field, param: int, n: int, traits: Traits = H200) -> LaunchPlan:
+    """By threads that hold several elements, whatever the size."""
+    request = blank(field, param, n)
+    return NTT._plan(request, traits, NTT.row(request, traits))
+
+
 def launches(plan: LaunchPlan) -> tuple[Launch, ...]:
     (piece,) = plan.pieces
     return piece.launches
@@ -77,7 +83,7 @@ def test_blocks_fit_every_gpu(arch: str) -> None:
     for field in (BN254, BLS, GOLDILOCKS):
         for k in (0, 1, 2, 5, 8, 9, 10, 13, 17, 18, 22, min(28, field.two_adicity)):
             for count in (1, 64):
-                for launch in launches(plan_of(field, k, count << k, dataclasses.replace(traits, memory=1 << 45))):
+                for launch in launches(passes_of(field, k, count << k, dataclasses.replace(traits, memory=1 << 45))):
                     values, constants = launch.values, dict(launch.kernel.unit.constants)
                     tile = 1 << values["log_tile"]
                     assert values["bits"] <= values["log_tile"] and launch.block << constants["LOG_E"] == tile
@@ -100,7 +106,7 @@ def test_levels_fill_the_table_in_order() -> None:
         (20, True, False),
         (22, True, True),
     ):
-        plan = plan_of(BN254, param_of(k, coset=coset, inverse=inverse), 1 << k)
+        plan = passes_of(BN254, param_of(k, coset=coset, inverse=inverse), 1 << k)
         (table,) = plan.tables
         at = 0
         for build in table.builds[2:]:
@@ -186,30 +192,33 @@ def test_tables_of_equal_keys_have_equal_contents() -> None:
         request = blank(field, param_of(k, inverse=inverse, coset=coset, order=order), rng.choice((1, 3)) << k, omega)
         request = dataclasses.replace(request, constants={"omega": omega, "shift": shift})
         for table in NTT.plan(request, H200).tables:
-            depends = (field.name, k, omega, shift if coset else 1, inverse, order.reversed_in)
+            lanes = table.key.startswith("ntt lanes")
+            depends = (field.name, k, omega, shift if coset else 1, inverse, lanes or order.reversed_in)
             contents = [(build.kernel, build.values) for build in table.builds]
             known = made.setdefault(table.key, [depends, contents])
             assert known[1] == contents
-            assert known[0] == depends or (k == 2 and not coset)  # one level has no factors but the scale
+            assert known[0] == depends
     assert len({str(depends) for depends, _ in made.values()}) > 40
 
 
 def test_tables_are_shared_where_they_can_be() -> None:
-    def keys(param: int, omega: int | None = None, n: int = 1 << 12) -> set[str]:
-        return {table.key for table in NTT.plan(blank(BN254, param, n, omega), H200).tables}
+    def keys(param: int, omega: int | None = None, count: int = 1) -> set[str]:
+        k = param & LOG_N
+        return {table.key for table in NTT.plan(blank(BN254, param, count << k, omega), H200).tables}
 
-    other = pow(BN254.omega(12), 3, BN254.modulus)
-    assert keys(12) == keys(param_of(12, order=Order.NR)) == keys(12, n=3 << 12)
-    assert keys(param_of(12, order=Order.RN)) == keys(param_of(12, order=Order.RR))
-    variants = [12, param_of(12, inverse=True), param_of(12, coset=True), param_of(12, inverse=True, coset=True)]
-    variants.append(param_of(12, order=Order.RN))
-    assert len({key for param in variants for key in keys(param) | keys(param, other)}) == 2 * len(variants)
+    for k in (12, 18):
+        other = pow(BN254.omega(k), 3, BN254.modulus)
+        assert keys(k) == keys(param_of(k, order=Order.NR)) == keys(k, count=3)
+        assert keys(param_of(k, order=Order.RN)) == keys(param_of(k, order=Order.RR))
+        assert (keys(k) == keys(param_of(k, order=Order.RN))) == (k == 12), "an element a thread"
+        variants = [k, param_of(k, inverse=True), param_of(k, coset=True), param_of(k, inverse=True, coset=True)]
+        assert len({key for param in variants for key in keys(param) | keys(param, other)}) == 2 * len(variants)
 
 
 def test_the_self_test_runs_the_plan_s_kernels() -> None:
     for k in (0, 3, 9, 20):
         request = blank(BLS, param_of(k, inverse=True, coset=True, order=Order.NR), 1 << k)
-        plan = NTT.plan(request, H200)
+        plan = passes_of(BLS, request.param, request.n)
         small = NTT.proof_request(request, plan)
         again = NTT.proof_plan(small, plan, H200)
         assert {launch.kernel for launch in again.launches()} >= {launch.kernel for launch in plan.launches()}
