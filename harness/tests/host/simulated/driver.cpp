@@ -18,7 +18,7 @@ namespace {
 struct Job {
     const void* arguments;
     std::uint64_t argument_bytes, next;
-    std::uint32_t grid, block, shared, chunk, synchronises, reserved;
+    std::uint32_t grid, block, shared, chunk, synchronises, cluster;
 };
 struct Kernel {
     void (*run)(Job*);
@@ -114,7 +114,7 @@ API int cuLaunchKernel(void* function, unsigned grid, unsigned, unsigned, unsign
                        void*, void** parameters, void**) {
     BEGIN();
     auto* kernel = static_cast<Kernel*>(function);
-    Job job{parameters[0], kernel->argument_bytes, 0, grid, block, shared, 1, 1, 0};
+    Job job{parameters[0], kernel->argument_bytes, 0, grid, block, shared, 1, 1, 1};
     kernel->run(&job);
     return OK;
 }

@@ -88,8 +88,11 @@ class Transforms:
         self.result = bytearray(n * WIDTH)
 
     def plan(self, backend: CudaBackend) -> LaunchPlan:
+        """By threads that hold several elements: their tables have the sizes that the scenarios are made for."""
         traits = backend.traits()
-        plan = NTT.plan(self.request, Traits(traits.kind, traits.arch, 4, traits.memory))
+        plan = NTT._plan(
+            self.request, Traits(traits.kind, traits.arch, 4, traits.memory), NTT.row(self.request, traits)
+        )
         for launch in plan.launches():
             self.bench.register_kernel(launch.kernel.unit, launch.kernel.name, launch.kernel.struct)
         return plan
