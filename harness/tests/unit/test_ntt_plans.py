@@ -180,6 +180,24 @@ def test_memory_is_within_the_budget_or_it_is_too_large(k: int) -> None:
         assert [piece.copies_in[0].offset for piece in plan.pieces] == [sum(sizes[:i]) for i in range(len(sizes))]
 
 
+@pytest.mark.parametrize("k", [8, 13, 20, 24, 28])
+def test_memory_by_the_element(k: int) -> None:
+    """As README tells it: data, factors, and little beside them."""
+    for order, inverse, coset in ((Order.NR, False, False), (Order.NN, True, False), (Order.RR, False, True)):
+        param = param_of(k, order=order, inverse=inverse, coset=coset)
+        plan = plan_of(BN254, param, 1 << k, ROOMY)
+        moves = order in (Order.NN, Order.RR) and k > 10
+        assert plan.device_bytes() - 8 == (96 if moves else 64) << k
+        (table,) = plan.tables
+        scaled = inverse or order is Order.RR
+        assert table.nbytes <= (64 + (scaled and (8 if k > 18 else 32))) << k
+        assert table.building_bytes() - table.nbytes == 4 * 32 << (k + 1) // 2
+    if k in (24, 28):
+        plan = plan_of(BN254, param_of(k, order=Order.NR), 1 << k)
+        assert plan.device_bytes() - 8 == {24: 1, 28: 16}[k] << 30
+        assert 0 <= ({24: 1, 28: 16}[k] << 30) - plan.tables[0].nbytes < 1 << 16
+
+
 def test_tables_of_equal_keys_have_equal_contents() -> None:
     """A key has everything that the building kernels are told; two domains never share one, and two batches do."""
     made: dict[str, list[object]] = {}
