@@ -238,7 +238,9 @@ class Transfer:
 @dataclass(frozen=True)
 class Launch:
     """One kernel launch. values: the struct's integers. Its pointer members are the plan's buffers and tables of the same
-    name, or what `pointers` says: member -> buffer or table or part of a buffer, None for no memory at all."""
+    name, or what `pointers` says: member -> buffer or table or part of a buffer, None for no memory at all. overlaps: it may
+    begin before the launch before it in its piece has ended: its kernel waits for that by itself (kernels/base/grid_order.cuh).
+    """
 
     kernel: Kernel
     grid: int
@@ -246,6 +248,7 @@ class Launch:
     values: Mapping[str, int]
     shared: int = 0
     pointers: Mapping[str, Place | None] = dataclass_field(default_factory=dict)
+    overlaps: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.block <= self.kernel.max_block:
@@ -292,6 +295,12 @@ class Piece:
     copies_in: tuple[Transfer, ...]
     launches: tuple[Launch, ...]
     copies_out: tuple[Transfer, ...]
+
+    def __post_init__(self) -> None:
+        if self.launches and self.launches[0].overlaps:
+            raise ValueError(
+                f"{self.launches[0].kernel.name}: a piece's first launch comes after copies and other pieces"
+            )
 
 
 @dataclass(frozen=True)

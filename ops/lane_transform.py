@@ -78,18 +78,23 @@ _ARGUMENTS = (Member("bad", "scratch"), Member("offset", "u64"))
 
 
 @cache
-def pass_unit(field: Field, bits: int) -> Unit:
+def pass_unit(field: Field, bits: int, *, plain_end: bool) -> Unit:
+    """plain_end: kernels/algo/ntt_lanes.cuh, PLAIN_END."""
     block = LANE_PASSES[bits]
     pointers = (Member("in", "in"), Member("out", "out"), Member("table", "table"), Member("before", "table"))
     words = tuple(Member(name, "u32") for name in ("log_n", "span", "total", "flags"))
-    constants = (("BITS", bits), ("AHEAD", block.ahead[0]), ("THREADS", block.threads), ("RESIDENT", block.resident))
+    constants = (
+        *(("BITS", bits), ("AHEAD", block.ahead[0]), ("THREADS", block.threads), ("RESIDENT", block.resident)),
+        ("PLAIN_END", int(plain_end)),
+    )
     return Unit(
         "ntt_lanes", (Struct("ntt_lanes_args", (*pointers, *_ARGUMENTS, *words)),), constants, params_text(field)
     )
 
 
 @cache
-def cluster_unit(field: Field, digits: tuple[int, int]) -> Unit:
+def cluster_unit(field: Field, digits: tuple[int, int], *, plain_end: bool) -> Unit:
+    """plain_end: as in pass_unit."""
     block = LANE_CLUSTERS[digits]
     pointers = tuple(Member(name, "table") for name in ("table", "second", "before"))
     words = tuple(Member(name, "u32") for name in ("log_n", "flags"))
@@ -99,6 +104,7 @@ def cluster_unit(field: Field, digits: tuple[int, int]) -> Unit:
         *zip(("AHEAD_FIRST", "AHEAD_SECOND"), block.ahead, strict=True),
         ("THREADS", block.threads),
         ("CLUSTER", CLUSTER_BLOCKS),
+        ("PLAIN_END", int(plain_end)),
     )
     return Unit("ntt_lanes_cluster", (Struct("ntt_lanes_cluster_args", members),), constants, params_text(field))
 
@@ -116,8 +122,9 @@ def table_unit(field: Field) -> Unit:
 
 
 def units(field: Field, *, clusters: bool) -> tuple[Unit, ...]:
-    passes = (pass_unit(field, bits) for bits in LANE_PASSES)
-    both = (cluster_unit(field, digits) for digits in LANE_CLUSTERS) if clusters else ()
+    ends = (False, True)
+    passes = (pass_unit(field, bits, plain_end=end) for bits in LANE_PASSES for end in ends if bits > 1 or not end)
+    both = (cluster_unit(field, digits, plain_end=end) for digits in LANE_CLUSTERS if clusters for end in ends)
     return (*passes, *both, table_unit(field))
 
 
@@ -223,6 +230,12 @@ class LaneTransform:
         """Whether no buffer is needed between passes."""
         return self.pass_count() == 1
 
+    @property
+    def _plain_end(self) -> bool:
+        """Whether the last level, one of radix 4, has neither factors after the transform nor, as the first one, a scale."""
+        found = [level for each in levels(self.row.digits) for level in each]
+        return found[-1].rho == 2 and self.after == 1 and (self.scale == 1 or len(found) > 1)
+
     def passes(self, buffers: Sequence[Place], *, offset: int = 0) -> tuple[Launch, ...]:
         """The launches. buffers: where the elements are before the first one and after each, all different. offset: of the
         first element among the request's."""
@@ -232,16 +245,20 @@ class LaneTransform:
 
     def _pass(self, i: int, source: Place, target: Place, offset: int) -> Launch:
         bits, first = self.row.digits[i], levels(self.row.digits)[i][0]
-        unit, block, total = pass_unit(self.field, bits), LANE_PASSES[bits], self.count << self.k
+        last = i + 1 == self.pass_count()
+        unit = pass_unit(self.field, bits, plain_end=last and self._plain_end)
+        block, total = LANE_PASSES[bits], self.count << self.k
         kernel = Kernel(unit, "ntt_lanes_pass", unit.structs[0], block.threads, synchronises=True)
-        flags = self._flags(first=i == 0, last=i + 1 == self.pass_count())
+        flags = self._flags(first=i == 0, last=last)
         values = {"log_n": self.k, "span": first.span, "total": total, "flags": int(flags), "offset": offset}
         pointers = {"in": source, "out": target, "table": Part("table", first.at), **self._before(flags)}
-        return Launch(kernel, -(-total // block.threads), block.threads, values, shared_bytes(block, bits), pointers)
+        grid, shared = -(-total // block.threads), shared_bytes(block, bits)
+        return Launch(kernel, grid, block.threads, values, shared, pointers, overlaps=i > 0)
 
     def _cluster(self, source: Place, target: Place, offset: int) -> Launch:
         one, two = self.row.digits
-        unit, block = cluster_unit(self.field, (one, two)), LANE_CLUSTERS[one, two]
+        unit = cluster_unit(self.field, (one, two), plain_end=self._plain_end)
+        block = LANE_CLUSTERS[one, two]
         kernel = Kernel(
             unit, "ntt_lanes_cluster", unit.structs[0], block.threads, synchronises=True, cluster=CLUSTER_BLOCKS
         )

@@ -13,7 +13,15 @@
 // the factors 1 / n and those of a coset after the transform: all threads run the same instructions. An odd number of BITS
 // begins with a level of radix 2.
 //
-// Nothing but the elements depends on the data, so constants are fetched AHEAD levels before they are needed.
+// The last level of a transform has i = 0. Where it has no other factors either (PLAIN_END), t = 1, and the thread multiplies
+// but its own bracket, before it hands it over: with b_l0 = x_l0 + (-1)^d x_(l0 + 2), and w_4^d = (-1)^l0 w_4^l1,
+//
+//     X_d = b_0 + (-1)^l0 (w_4^l1 b_1)
+//
+// Both constants, 1 and w_4^l1, stand in the entry of a thread with l0 = 0.
+//
+// Nothing but the elements depends on the data, so constants are fetched AHEAD levels before they are needed, and those of the
+// first level before the elements in any case.
 #pragma once
 
 #include "algo/lane_exchange.cuh"
@@ -62,15 +70,17 @@ __device__ __forceinline__ void fetch_entry(uint32_t* w, const uint4* table, uin
 }
 
 // The levels of a pass, for the thread of number `thread`, whose position is the low BITS of it. part: the column's low span
-// bits of the index, which twiddles depend on.
-template <class M, int BITS, int AHEAD>
+// bits of the index, which twiddles depend on. PLAIN_END: the pass is the last one (span = 0), and its last level as above.
+template <class M, int BITS, int AHEAD, bool PLAIN_END>
 struct Pass {
     using F = dot::Residue<M>;
     static constexpr int N = F::N, LEVELS = (BITS + 1) / 2;
     static_assert(N == WORDS && BITS >= 1 && AHEAD <= LEVELS, "elements of eight limbs");
+    static_assert(!PLAIN_END || BITS >= 2, "a last level of radix 4");
 
     static __device__ constexpr bool radix2(int level) { return BITS % 2 == 1 && level == 0; }
     static __device__ constexpr int high(int level) { return BITS - 1 - 2 * level + (BITS % 2 == 1 && level > 0); }
+    static __device__ constexpr bool plain(int level) { return PLAIN_END && level == LEVELS - 1; }
     // 16 bytes of an entry; and, times 2^span, of the levels before this one.
     static __device__ constexpr int quarters(int level) { return radix2(level) ? N / 2 : N; }
     static __device__ constexpr int start(int level) {
@@ -87,20 +97,35 @@ struct Pass {
     __device__ __forceinline__ void fetch() {
         if constexpr (LEVEL < LEVELS) {
             constexpr int DIGITS = high(LEVEL) + 1;
-            const uint32_t entry = part << DIGITS | (thread & ((1u << DIGITS) - 1));
-            fetch_entry<quarters(LEVEL)>(w[LEVEL], table + (start(LEVEL) << span), entry, DIGITS);
+            const uint4* const from = table + (start(LEVEL) << span);
+            if constexpr (plain(LEVEL)) {
+                const uint32_t which = thread & 1;
+                fetch_entry<N / 2>(w[LEVEL], from + (which * (N / 2) << DIGITS), thread & 2, DIGITS);
+            } else {
+                const uint32_t entry = part << DIGITS | (thread & ((1u << DIGITS) - 1));
+                fetch_entry<quarters(LEVEL)>(w[LEVEL], from, entry, DIGITS);
+            }
         }
     }
 
+    static constexpr int BEGUN = AHEAD > 0 ? AHEAD : 1;
+
     template <int LEVEL = 0>
     __device__ __forceinline__ void fetch_first() {
-        if constexpr (LEVEL < AHEAD) {
+        if constexpr (LEVEL < BEGUN) {
             fetch<LEVEL>();
             fetch_first<LEVEL + 1>();
         }
     }
 
+    // What level LEVEL asks for when it begins.
+    template <int LEVEL>
+    __device__ __forceinline__ void fetch_next() {
+        if constexpr (LEVEL + AHEAD >= BEGUN) fetch<LEVEL + AHEAD>();
+    }
+
     __device__ __forceinline__ void begin(const uint32_t* from, uint32_t number, uint32_t column_part, uint32_t bits_below) {
+        VERIFY(!PLAIN_END || bits_below == 0);
         table = reinterpret_cast<const uint4*>(from);
         thread = number;
         part = column_part;
@@ -116,6 +141,10 @@ struct Pass {
         F::bracket(pair, x, across, 0u - (thread >> HIGH & 1));
         if constexpr (radix2(LEVEL)) {
             F::template multiply<2>(x, pair, w[LEVEL]);
+        } else if constexpr (plain(LEVEL)) {
+            F::template multiply<2>(x, pair, w[LEVEL]);
+            exchange::across<N, HIGH - 1>(pair, x, memory);
+            F::add_signed(x, x, pair, 0u - (thread >> (HIGH - 1) & 1));
         } else {
             exchange::across<N, HIGH - 1>(pair + N, pair, memory);
             F::template multiply<4>(x, pair, w[LEVEL]);
@@ -126,7 +155,7 @@ struct Pass {
     __device__ __forceinline__ void levels(uint32_t* x, uint4* memory) {
         if constexpr (LEVEL < LEVELS) {
             uint32_t across[N];
-            fetch<LEVEL + AHEAD>();
+            fetch_next<LEVEL>();
             exchange::across<N, high(LEVEL)>(across, x, memory);
             finish<LEVEL>(x, across, memory);
             levels<LEVEL + 1>(x, memory);
@@ -140,7 +169,7 @@ struct Pass {
     // each thread of the block; a barrier stands between two uses of it.
     __device__ __forceinline__ void run(uint32_t* x, const uint32_t* across, uint4* memory) {
         if constexpr (TWO) {
-            fetch<AHEAD>();
+            fetch_next<0>();
             finish<0>(x, across, memory);
             levels<1>(x, memory);
         } else {

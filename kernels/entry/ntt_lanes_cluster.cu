@@ -4,8 +4,8 @@
 #include "base/cluster.cuh"
 #include "unit.cuh"
 
-using First = lanes::Pass<FIELD, FIRST, AHEAD_FIRST>;
-using Second = lanes::Pass<FIELD, SECOND, AHEAD_SECOND>;
+using First = lanes::Pass<FIELD, FIRST, AHEAD_FIRST, false>;
+using Second = lanes::Pass<FIELD, SECOND, AHEAD_SECOND, PLAIN_END>;
 constexpr int PLANES = lanes::WORDS / 4, OWN = First::SHARED > Second::SHARED ? First::SHARED : Second::SHARED;
 static_assert(CLUSTER * THREADS == 1 << (FIRST + SECOND) && !Second::TWO, "a thread an element");
 

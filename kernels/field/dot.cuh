@@ -55,21 +55,42 @@ struct Residue {
             reduce<P == 4>(r, r[N - 1], thresholds(0));
         } else {
             reduce<P == 4>(r, __funnelshift_r(r[N - 1], top, 2), thresholds(2));  // below 2.5 R
-            canonical(r);
+            subtract_twice(r);
         }
         VERIFY(is_element(r));
     }
 
-    // An element, or anything below 2 m + 4 E -> [0, m).
+    // r = x + y, or y - x where mask is ~0 (else 0): elements, any of which may be another. A bracket, reduced.
+    static __device__ __forceinline__ void add_signed(uint32_t* r, const uint32_t* x, const uint32_t* y, uint32_t mask) {
+        bracket(r, x, y, mask);
+        if constexpr (ROOMY) {
+            reduce<true>(r, r[N - 1], thresholds(0));
+        } else {
+            subtract_modulus(r);
+        }
+        VERIFY(is_element(r));
+    }
+
+    // An element -> [0, m).
     static __device__ __forceinline__ void canonical(uint32_t* r) {
-        uint32_t m[N];
-        constant_product::set_multiple<M, 1>(m);
-        limb::subtract_once<N>(r, 0, m);
-        limb::subtract_once<N>(r, 0, m);
+        if constexpr (ROOMY) subtract_twice(r);
         VERIFY((constant_product::within<M, 1, 0>(r)));
     }
 
   private:
+    // Below c m -> below (c - 1) m, c > 1.
+    static __device__ __forceinline__ void subtract_modulus(uint32_t* r) {
+        uint32_t m[N];
+        constant_product::set_multiple<M, 1>(m);
+        limb::subtract_once<N>(r, 0, m);
+    }
+
+    // Below 2 m + 4 E -> [0, m).
+    static __device__ __forceinline__ void subtract_twice(uint32_t* r) {
+        subtract_modulus(r);
+        subtract_modulus(r);
+    }
+
     static_assert(constant_product::multiple(M::MODULUS, ROOMY ? 3 : 1).limb[0] != ~0u, "LOW");
 
     // What 2 m and 4 m have from bit 32 (N - 1) + shift on, of shift + 32 bits.
@@ -83,9 +104,9 @@ struct Residue {
     }
     static __device__ constexpr Thresholds thresholds(int shift) { return {threshold(2, shift), threshold(4, shift)}; }
 
-    // Below 5 m (FIVE; else below 3 m) -> below 2 m + 2^shift E, with `high` the value's bits as in Thresholds: 2 m or 4 m less.
+    // Below 5 m + E (FIVE; else below 3 m) -> below 2 m + 2^shift E, with `high` the value's bits as in Thresholds: 2 m or 4 m less.
     //
-    // high above c m's is more than c m; else the value is below c m + 2^shift E. So less than m, or less than 4 m + 2^shift E
+    // high above c m's is more than c m; else the value is below c m + 2^shift E. So less than m + E, or less than 4 m + 2^shift E
     // - 2 m, or less than 2 m + 2^shift E are left. Words above R cancel out. Masks, because compilers make branches of
     // selections and of predicated chains here.
     template <bool FIVE>

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from limbd.kernels.source import Sources
 from limbd.ops.base import Launch, LaunchPlan, Part, Request, Traits
 from limbd.ops.lane_transform import CONSTANT_BYTES, Flag, levels, row_of, serves
 from limbd.ops.ntt import NTT, param_of
@@ -135,6 +136,31 @@ def test_first_and_last_passes_know_it() -> None:
             *("in", "between"),
             *("between", "out"),
         ]
+
+
+def test_the_last_level_is_plain_where_nothing_follows_it() -> None:
+    """Not with factors after the transform, not where it is the first level and scaled, not where it has radix 2."""
+    for k in range(1, LANE_TOTAL + 1):
+        for inverse, coset in ((False, False), (True, False), (False, True), (True, True)):
+            passes = launches(plan_of(BLS, param_of(k, inverse=inverse, coset=coset)))
+            ends = [dict(launch.kernel.unit.constants)["PLAIN_END"] for launch in passes]
+            plain = k > 1 and not (inverse and (coset or k == 2))
+            assert ends == [0] * (len(passes) - 1) + [int(plain)], (k, inverse, coset)
+
+
+def test_the_second_pass_overlaps_the_first() -> None:
+    """It waits by itself, before it loads and stores; the first, which comes after a copy, may not."""
+    for k in range(1, LANE_TOTAL + 1):
+        passes = launches(plan_of(BN254, k))
+        assert [launch.overlaps for launch in passes] == [False, True][: len(passes)]
+        for launch in passes[1:]:
+            text = Sources().read(f"entry/{launch.kernel.unit.entry}.cu")
+            assert text.index("grid_order::wait_for_previous()") < min(
+                text.index(f"ends.{use}") for use in ("load", "store")
+            )
+    (piece,) = plan_of(BN254, 12).pieces
+    with pytest.raises(ValueError, match="comes after copies"):
+        dataclasses.replace(piece, launches=piece.launches[1:])
 
 
 def test_levels_of_a_pass() -> None:

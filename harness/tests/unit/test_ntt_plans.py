@@ -17,7 +17,7 @@ from limbd.ops.status import RequestError, Status
 from limbd.ops.transform import row_of
 from limbd.ops.transform_op import LOG_N, OWN_DOMAIN
 from limbd.ops.transform_shape import Order, level_bits
-from limbd.ops.tuning import near_equal, transform_rows
+from limbd.ops.tuning import LANE_TOTAL, near_equal, transform_rows
 
 H200 = Traits("cuda", "sm_90", 132, 139 << 30)
 # Beyond any device: a transform of 2^30 on a coset has tables of 64 GiB.
@@ -180,18 +180,21 @@ def test_memory_is_within_the_budget_or_it_is_too_large(k: int) -> None:
         assert [piece.copies_in[0].offset for piece in plan.pieces] == [sum(sizes[:i]) for i in range(len(sizes))]
 
 
-@pytest.mark.parametrize("k", [8, 13, 20, 24, 28])
+@pytest.mark.parametrize("k", [8, 13, 16, 20, 24, 28])
 def test_memory_by_the_element(k: int) -> None:
     """As README tells it: data, factors, and little beside them."""
     for order, inverse, coset in ((Order.NR, False, False), (Order.NN, True, False), (Order.RR, False, True)):
         param = param_of(k, order=order, inverse=inverse, coset=coset)
-        plan = plan_of(BN254, param, 1 << k, ROOMY)
+        plan = passes_of(BN254, param, 1 << k, ROOMY)
         moves = order in (Order.NN, Order.RR) and k > 10
         assert plan.device_bytes() - 8 == (96 if moves else 64) << k
         (table,) = plan.tables
         scaled = inverse or order is Order.RR
         assert table.nbytes <= (64 + (scaled and (8 if k > 18 else 32))) << k
         assert table.building_bytes() - table.nbytes == 4 * 32 << (k + 1) // 2
+        if k <= LANE_TOTAL:
+            plan = plan_of(BN254, param, 1 << k, ROOMY)
+            assert plan.device_bytes() - 8 <= 96 << k and plan.tables[0].nbytes <= 240 << k
     if k in (24, 28):
         plan = plan_of(BN254, param_of(k, order=Order.NR), 1 << k)
         assert plan.device_bytes() - 8 == {24: 1, 28: 16}[k] << 30

@@ -119,6 +119,25 @@ API int cuLaunchKernel(void* function, unsigned grid, unsigned, unsigned, unsign
     return OK;
 }
 
+// As in cuda.h.
+struct Attribute {
+    int id;
+    char pad[4];
+    unsigned value[16];
+};
+struct Config {
+    unsigned grid[3], block[3], shared;
+    void* stream;
+    const Attribute* attributes;
+    unsigned count;
+};
+API int cuLaunchKernelEx(const Config* config, void* function, void** parameters, void** extra) {
+    BEGIN();
+    const bool overlaps = config->count == 1 && config->attributes[0].id == 6 && config->attributes[0].value[0] == 1;
+    if (!overlaps || config->grid[1] * config->grid[2] * config->block[1] * config->block[2] != 1) return INVALID_VALUE;
+    return cuLaunchKernel(function, config->grid[0], 1, 1, config->block[0], 1, 1, config->shared, config->stream, parameters, extra);
+}
+
 // --- streams and events ---
 
 API int cuStreamCreate(void** stream, unsigned) {

@@ -43,6 +43,8 @@ extern "C" __global__ void __launch_bounds__(64) dot_check(const dot_check_args 
             limb::copy<N>(r, x);
             F::canonical(r);
             break;
+        case 11: F::add_signed(r, x, y, 0); break;
+        case 12: F::add_signed(r, x, y, ~0u); break;
         default: r[0] = limb::mask_above(x[0], y[0]);
     }
     element::store<ROW, ROW>(args.out, index, r);
