@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from limbd.ops import transform
-from limbd.ops.base import Buffer, LaunchPlan, Piece, Request, Role, Traits, Transfer
+from limbd.ops import lane_transform, transform
+from limbd.ops.base import Buffer, LaunchPlan, Piece, Request, Role, Traits, Transfer, Unit
 from limbd.ops.domain import ELEMENT_BYTES
+from limbd.ops.lane_transform import LaneTransform
 from limbd.ops.params.base import Field
 from limbd.ops.reference.ntt import ntt
 from limbd.ops.transform import Transform
-from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, Question, TransformOp, fitting, table_bytes
+from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, Question, TransformOp, fitting, served, table_bytes
 from limbd.ops.transform_shape import Order
-from limbd.ops.tuning import TransformRow
+from limbd.ops.tuning import LaneRow, Row, TransformRow, has_clusters, lane_row
 
 # Bits of param (wire.md section 4).
 INVERSE = 1 << 8
@@ -37,10 +39,23 @@ class Ntt(TransformOp):
     def default_shift(self, field: Field, k: int) -> int:
         return field.generator or 1
 
+    def units(self, traits: Traits) -> tuple[Unit, ...]:
+        if traits.kind == "cpu":
+            return super().units(traits)
+        fields = (field for field in served() if lane_transform.serves(field))
+        small = (lane_transform.units(field, clusters=has_clusters(traits.arch)) for field in fields)
+        return (*super().units(traits), *(unit for units in small for unit in units))
+
     def reference(self, request: Request, result: memoryview) -> None:
         ntt(request, result)
 
-    def make_plan(self, question: Question, traits: Traits, row: TransformRow) -> LaunchPlan:
+    def row(self, request: Request, traits: Traits) -> Row:
+        small = None
+        if request.field is not None and lane_transform.serves(request.field):
+            small = lane_row(traits.kind, traits.arch, request.param & LOG_N, (request.n - 1).bit_length())
+        return small or self.pass_row(request, traits)
+
+    def make_plan(self, question: Question, traits: Traits, row: Row) -> LaunchPlan:
         k, count = question.k, question.transforms
         whole = _transform(question, count, row)
         tables = whole.tables()
@@ -52,7 +67,8 @@ class Ntt(TransformOp):
 
     def one_by_each(self, question: Question, rows: Sequence[TransformRow]) -> LaunchPlan:
         buffers = tuple(Buffer(name, role, ELEMENT_BYTES << question.k) for name, role in _ROLES.items())
-        transforms = [replace(_transform(question, 1, row), table=f"table {i}") for i, row in enumerate(rows)]
+        made = [_transform(question, 1, row) for row in rows]
+        transforms = [replace(each, table=f"table {i}") for i, each in enumerate(made) if isinstance(each, Transform)]
         pieces = tuple(_piece(each, i, 1) for i, each in enumerate(transforms))
         tables = tuple(table for each in transforms for table in each.tables())
         return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, tables)
@@ -61,7 +77,7 @@ class Ntt(TransformOp):
 _ROLES: dict[str, Role] = {"in": "in", "between": "scratch", "out": "out"}
 
 
-def _piece(whole: Transform, start: int, count: int) -> Piece:
+def _piece(whole: Transform | LaneTransform, start: int, count: int) -> Piece:
     """`count` of the transforms from number `start` on."""
     at, nbytes = start * ELEMENT_BYTES << whole.k, count * ELEMENT_BYTES << whole.k
     middle = "out" if whole.stays else "between"
@@ -70,15 +86,19 @@ def _piece(whole: Transform, start: int, count: int) -> Piece:
     return Piece((Transfer("in", "x", at, nbytes),), launches, (Transfer("out", "result", at, nbytes),))
 
 
-def _transform(question: Question, count: int, row: TransformRow) -> Transform:
+def _transform(question: Question, count: int, row: Row) -> Transform | LaneTransform:
     """On a coset, shift^i before a forward transform and shift^-i after an inverse one, which has 1/2^k as well."""
-    field, k, omega = question.field, question.k, question.omega
-    order, m = Order(question.param >> ORDER_SHIFT & 3), field.modulus
+    order, m = Order(question.param >> ORDER_SHIFT & 3), question.field.modulus
+    facts = (question.field, question.k, question.omega, count)
+    made = (
+        partial(LaneTransform, *facts, row, order)
+        if isinstance(row, LaneRow)
+        else partial(Transform, *facts, row, order, check=True)
+    )
     shift = question.shift if question.param & COSET else 1
     if not question.param & INVERSE:
-        return Transform(field, k, omega, count, row, order, before=shift, check=True)
-    back, share = pow(shift, -1, m), pow(1 << k, -1, m)
-    return Transform(field, k, omega, count, row, order, inverse=True, after=back, scale=share, check=True)
+        return made(before=shift)
+    return made(inverse=True, after=pow(shift, -1, m), scale=pow(1 << question.k, -1, m))
 
 
 NTT = Ntt(0x20, "ntt", "number-theoretic transforms of 2^k elements", ("x",))

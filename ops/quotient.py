@@ -22,7 +22,7 @@ from limbd.ops.status import RequestError, Status
 from limbd.ops.transform import Transform
 from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, SAMPLE_LOG_N, Question, TransformOp, fitting, served, table_bytes
 from limbd.ops.transform_shape import Order
-from limbd.ops.tuning import TransformRow, transform_rows
+from limbd.ops.tuning import Row, TransformRow, transform_rows
 
 # Bit of param (wire.md section 4): the coefficients of (A B - C) / Z instead of values of A B - C.
 COEFFICIENTS = 1 << 13
@@ -74,7 +74,8 @@ class Quotient(TransformOp):
     def reference(self, request: Request, result: memoryview) -> None:
         quotient(request, result)
 
-    def make_plan(self, question: Question, traits: Traits, row: TransformRow) -> LaunchPlan:
+    def make_plan(self, question: Question, traits: Traits, row: Row) -> LaunchPlan:
+        assert isinstance(row, TransformRow), "its elements are in threads' registers, several in each"
         k, count, steps = question.k, question.transforms, _Steps.of(question, row)
         tables = _tables(steps)
         each = sum(arrays for _, _, arrays in _LAYOUT) * ELEMENT_BYTES << k

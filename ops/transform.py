@@ -51,7 +51,7 @@ def pass_unit(field: Field, row: TransformRow, *, coset: bool = False, combines:
     constants = [("LOG_E", row.log_e), ("THREADS", row.threads), ("RESIDENT", row.resident)]
     constants += [] if combines else [("COSET", int(coset))]
     struct = _pass_struct(f"{entry}_pass_args", field, coset=coset, combines=combines)
-    return Unit(entry, (struct,), tuple(constants), _params(roomy(field)))
+    return Unit(entry, (struct,), tuple(constants), params_text(roomy(field)))
 
 
 @cache
@@ -61,7 +61,7 @@ def compiled_unit(field: Field, row: TransformRow, bits: int, flags: Flag) -> Un
     constants = (("BITS", bits), ("LOG_TILE", row.log_tile), ("FLAGS", int(flags)))
     launch_bounds = (("THREADS", row.threads), ("RESIDENT", row.resident))
     struct = _pass_struct("ntt_compiled_args", field, coset=coset, combines=combines)
-    return Unit("ntt_compiled", (struct,), (*constants, *launch_bounds), _params(roomy(field)))
+    return Unit("ntt_compiled", (struct,), (*constants, *launch_bounds), params_text(roomy(field)))
 
 
 def compiles(field: Field) -> bool:
@@ -103,10 +103,13 @@ def table_unit(field: Field) -> Unit:
         *(Member(name, "u32") for name in ("mirrored", "shifted", "scaled")),
         Member("scale", "limbs", limbs),
     )
-    return Unit("ntt_table", (Struct("ntt_powers_args", powers), Struct("ntt_table_args", table)), (), _params(roomier))
+    return Unit(
+        "ntt_table", (Struct("ntt_powers_args", powers), Struct("ntt_table_args", table)), (), params_text(roomier)
+    )
 
 
-def _params(field: Field) -> str:
+def params_text(field: Field) -> str:
+    """Of a unit for one field."""
     return f"{render(field)}\nusing FIELD = {struct_name(field)};\n"
 
 
@@ -143,7 +146,9 @@ def factor_table(name: str, shape: Shape, factors: Factors) -> Table | None:
     power_bytes = -(-limbs * LIMB_BYTES // QUAD_BYTES) * QUAD_BYTES
     workspace = tuple(Buffer(which, "scratch", (2 << split) * power_bytes) for which in ("omegas", "shifts"))
     bases = (factors.root, factors.before if factors.before != 1 else factors.after)
-    builds = [_powers(factors.field, which.name, base, shape.k) for which, base in zip(workspace, bases, strict=True)]
+    builds = [
+        powers_launch(factors.field, which.name, base, shape.k) for which, base in zip(workspace, bases, strict=True)
+    ]
     builds += [_level(name, shape, factors, each, level) for each in shape.passes() for level in each.levels]
     # The field and the kernels' arguments are all that contents depend on.
     numbers = (factors.field.modulus, *(value for build in builds for value in build.values.values()))
@@ -151,12 +156,12 @@ def factor_table(name: str, shape: Shape, factors: Factors) -> Table | None:
     return Table(name, f"ntt {key}", nbytes, tuple(builds), workspace)
 
 
-def _powers(field: Field, name: str, base: int, k: int) -> Launch:
-    """base^i for i < 2^split, then base^(i 2^split)."""
+def powers_launch(field: Field, name: str, base: int, k: int) -> Launch:
+    """Of a table's builds: base^i for i < 2^split, then base^(i 2^split)."""
     unit, split = table_unit(field), -(-k // 2)
     values = {"n": 2 << split, "split": split, "bits": k + 1, "base": roomy(field).montgomery(base)}
     kernel = Kernel(unit, "ntt_powers", unit.structs[0], BUILD_BLOCK)
-    return Launch(kernel, _grid(2 << split), BUILD_BLOCK, values, pointers={"out": name})
+    return Launch(kernel, build_grid(2 << split), BUILD_BLOCK, values, pointers={"out": name})
 
 
 def _level(name: str, shape: Shape, factors: Factors, each: Pass, level: Level) -> Launch:
@@ -178,10 +183,11 @@ def _level(name: str, shape: Shape, factors: Factors, each: Pass, level: Level) 
     }
     kernel = Kernel(unit, "ntt_table", unit.structs[1], BUILD_BLOCK)
     place = Part(name, (each.at + level.at) * 2 * field.montgomery_limbs * LIMB_BYTES)
-    return Launch(kernel, _grid(level.entries), BUILD_BLOCK, values, pointers={"out": place})
+    return Launch(kernel, build_grid(level.entries), BUILD_BLOCK, values, pointers={"out": place})
 
 
-def _grid(threads: int) -> int:
+def build_grid(threads: int) -> int:
+    """Blocks of BUILD_BLOCK."""
     return -(-threads // BUILD_BLOCK)
 
 

@@ -20,7 +20,7 @@ from limbd.ops.status import RequestError, Status
 from limbd.ops.transform import Transform
 from limbd.ops.transform_proof import proof_of
 from limbd.ops.transform_shape import Order
-from limbd.ops.tuning import TransformRow, transform_row, transform_rows
+from limbd.ops.tuning import Row, TransformRow, transform_row, transform_rows
 
 # Bits of param that both ops have (wire.md section 4).
 LOG_N = 0xFF
@@ -72,7 +72,7 @@ class TransformOp(Op):
         """The coset's shift where the caller gives none. Raises RequestError(BAD_DOMAIN) where there is none."""
 
     @abstractmethod
-    def make_plan(self, question: Question, traits: Traits, row: TransformRow) -> LaunchPlan:
+    def make_plan(self, question: Question, traits: Traits, row: Row) -> LaunchPlan:
         """For one transform or more."""
 
     @abstractmethod
@@ -84,9 +84,11 @@ class TransformOp(Op):
 
     def proof_plan(self, small: Request, plan: LaunchPlan, traits: Traits) -> LaunchPlan:
         rows = proof_of(plan).rows
-        return self.plan_by(small, traits, rows[0]) if len(rows) == 1 else self.one_by_each(Question.of(small), rows)
+        if len(rows) == 1:
+            return self.plan_by(small, traits, rows[0])
+        return self.one_by_each(Question.of(small), [row for row in rows if isinstance(row, TransformRow)])
 
-    def plan_by(self, request: Request, traits: Traits, row: TransformRow) -> LaunchPlan:
+    def plan_by(self, request: Request, traits: Traits, row: Row) -> LaunchPlan:
         """The plan by a row of the tuning."""
         return _planned(self, Question.of(request), traits, row) if request.n else LaunchPlan((), 1, ())
 
@@ -129,7 +131,10 @@ class TransformOp(Op):
         constants = {"omega": omega, "shift": shift}
         return Request(self, call.n, call.param, field.modulus, ELEMENT_BYTES, arrays, field, constants)
 
-    def row(self, request: Request, traits: Traits) -> TransformRow:
+    def row(self, request: Request, traits: Traits) -> Row:
+        return self.pass_row(request, traits)
+
+    def pass_row(self, request: Request, traits: Traits) -> TransformRow:
         """By all the elements that go through the same launches."""
         log_total = (len(self.operands) * request.n - 1).bit_length()
         row = transform_row(traits.kind, traits.arch, request.param & LOG_N, log_total)
@@ -165,7 +170,7 @@ class TransformOp(Op):
 
 
 @lru_cache(maxsize=KEPT_PLANS)
-def _planned(op: TransformOp, question: Question, traits: Traits, row: TransformRow) -> LaunchPlan:
+def _planned(op: TransformOp, question: Question, traits: Traits, row: Row) -> LaunchPlan:
     return op.make_plan(question, traits, row)
 
 

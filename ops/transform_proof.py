@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from limbd.ops import lane_transform
 from limbd.ops.base import Launch, LaunchPlan
-from limbd.ops.tuning import TransformRow
+from limbd.ops.tuning import Row, TransformRow
 
 # Transforms of 2^7 elements, in digits of up to five bits: several passes, of levels of every width.
 SHORT_LOG_N = 7
@@ -23,11 +24,15 @@ class Proof:
 
     log_n: int
     count: int
-    rows: tuple[TransformRow, ...]
+    rows: tuple[Row, ...]
 
 
 def proof_of(plan: LaunchPlan) -> Proof:
     """Together its transforms run all of the plan's kernels."""
+    lanes = lane_transform.row_of(plan)
+    if lanes:
+        # Short as they are: one as long as the request's has all of the plan's kernels.
+        return Proof(sum(lanes.digits), 1, (lanes,))
     launches = [launch for piece in plan.pieces for launch in piece.launches]
     if any(launch.kernel.unit.entry == "ntt_compiled" for launch in launches):
         return _of_compiled(launches)

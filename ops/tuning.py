@@ -241,3 +241,74 @@ def transform_rows(kind: str, arch: str) -> tuple[TransformRow, ...]:
 def transform_row(kind: str, arch: str, k: int, log_total: int) -> TransformRow:
     """log_total: of the elements of all transforms together, rounded up."""
     return next(row for row in transform_rows(kind, arch) if row.serves(k, log_total))
+
+
+# --- small transforms, an element a thread ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LaneRow:
+    """How ntt runs with an element a thread (kernels/algo/ntt_lanes.cuh). digits: bits of each pass. cluster: both passes in
+    one launch, by clusters of blocks. source: as in Tuning."""
+
+    digits: tuple[int, ...]
+    cluster: bool
+    source: str
+
+
+# How a transform runs.
+Row = TransformRow | LaneRow
+
+
+@dataclass(frozen=True)
+class LaneBlock:
+    """Of a pass, or of a cluster: threads a block, blocks that a multiprocessor holds at once, and levels of each pass whose
+    constants are fetched before its elements."""
+
+    threads: int
+    resident: int
+    ahead: tuple[int, ...]
+
+
+# By bits of a pass. A block holds whole columns.
+LANE_PASSES: dict[int, LaneBlock] = {
+    **{bits: LaneBlock(64, 1, ((bits + 1) // 2,)) for bits in range(1, 6)},
+    6: LaneBlock(64, 1, (1,)),
+    7: LaneBlock(128, 1, (1,)),
+    8: LaneBlock(256, 2, (0,)),
+}
+
+# By the digits of a transform that is one cluster: eight blocks, the most that every device takes.
+CLUSTER_BLOCKS = 8
+LANE_CLUSTERS: dict[tuple[int, int], LaneBlock] = {
+    (5, 4): LaneBlock(64, 1, (1, 2)),
+    (6, 4): LaneBlock(128, 1, (1, 2)),
+}
+CLUSTERS_FROM = 90
+
+_LANES = "first measurement of this design on an H200: "
+_ONE = LaneRow((), False, "unmeasured: as the sizes of two passes")
+_CLUSTER = LaneRow((), True, _LANES + "2^10 0.0048 ms, 0.0052 by two launches")
+_TWO = LaneRow(
+    (), False, _LANES + "2^12 0.0059, 2^14 0.0080, 2^16 0.0184 ms; the passes of more elements a thread 14, 16, 23"
+)
+
+# Up to so many elements in all, log2.
+LANE_TOTAL = 16
+
+
+def lane_row(kind: str, arch: str, k: int, log_total: int) -> LaneRow | None:
+    """None where threads that hold several elements are the faster ones, or 2^k would take a second launch up to 2^10."""
+    if kind == "cpu" or k == 0 or log_total > LANE_TOTAL:
+        return None
+    if k <= max(LANE_PASSES):
+        return replace(_ONE, digits=(k,))
+    cluster = next((digits for digits in LANE_CLUSTERS if sum(digits) == k), None)
+    if cluster:
+        return replace(_CLUSTER, digits=cluster) if has_clusters(arch) else None
+    return replace(_TWO, digits=near_equal(k, 2))
+
+
+def has_clusters(arch: str) -> bool:
+    """arch: of a CUDA device."""
+    return int(arch.removeprefix("sm_")) >= CLUSTERS_FROM

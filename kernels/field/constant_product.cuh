@@ -16,7 +16,7 @@
 
 namespace constant_product {
 
-// c m as limbs, for c m < W^N.
+// c m mod W^N as limbs.
 template <int N>
 struct Words {
     uint32_t limb[N];
@@ -40,7 +40,7 @@ __device__ constexpr bool fits(const uint32_t (&m)[N], uint32_t c, uint32_t slac
     return (uint64_t(m[N - 1]) + 1) * c + slack <= uint64_t(1) << 32;
 }
 
-// Writes c m into registers; every limb is an immediate.
+// Writes c m mod R into registers; every limb is an immediate.
 template <class M, uint32_t C, int I = 0>
 __device__ __forceinline__ void set_multiple(uint32_t* r) {
     constexpr uint32_t limb = multiple(M::MODULUS, C).limb[I];

@@ -57,7 +57,7 @@ class Job(ctypes.Structure):
         ("shared", ctypes.c_uint32),
         ("chunk", ctypes.c_uint32),
         ("synchronises", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
+        ("cluster", ctypes.c_uint32),
     )
 
 
@@ -284,7 +284,8 @@ class CpuBackend:
         packed = launch.pack(lane.addresses)
         arguments = _aligned_empty(len(packed))
         arguments[:] = np.frombuffer(packed, np.uint8)
-        chunk = max(1, launch.grid // (self._threads * CHUNKS_PER_THREAD))
+        clusters = launch.grid // kernel.cluster
+        chunk = max(1, clusters // (self._threads * CHUNKS_PER_THREAD))
         job = Job(
             arguments=_address(arguments),
             argument_bytes=len(packed),
@@ -293,10 +294,11 @@ class CpuBackend:
             shared=launch.shared,
             chunk=chunk,
             synchronises=kernel.synchronises,
+            cluster=kernel.cluster,
         )
         function = self.library(kernel.unit)[f"limbd_run_{kernel.name}"]
         function.restype = None
-        self._share(function, job, min(self._threads, -(-launch.grid // chunk)))
+        self._share(function, job, min(self._threads, -(-clusters // chunk)))
 
     def _share(self, function: Any, job: Job, threads: int) -> None:
         """Runs the job on `threads` threads, this one among them."""

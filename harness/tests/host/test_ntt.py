@@ -19,7 +19,7 @@ from limbd.ops.params.fields import FIELDS, register, unregister
 from limbd.ops.params.layout import from_ints, pack, to_ints, unpack
 from limbd.ops.status import RequestError, Status
 from limbd.ops.transform_shape import Order
-from limbd.ops.tuning import TransformRow, transform_rows
+from limbd.ops.tuning import LANE_CLUSTERS, LaneRow, TransformRow, has_clusters, near_equal, transform_rows
 from limbd.worker.device.base import Backend
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.cpu import CpuBackend
@@ -184,6 +184,56 @@ def test_the_rows_of_a_gpu(row: TransformRow, kernels: Backend) -> None:
         assert answer(kernels, request, NTT.plan_by(request, kernels.traits(), three)) == right(request), variant
 
 
+# One pass of every length, two, and a cluster; several transforms in a block, a warp, and a block that is not full.
+LANE_DIGITS = (*((k,) for k in range(1, 9)), (5, 4), (6, 4), (6, 5), (6, 6), (7, 6), (1, 2), (2, 1), (3, 4), (8, 3))
+
+
+@pytest.mark.parametrize("digits", LANE_DIGITS, ids=str)
+@pytest.mark.parametrize("field", [BN254, BLS], ids=lambda field: field.name)
+def test_an_element_a_thread(field: Field, digits: tuple[int, ...], kernels: Backend) -> None:
+    row, k = lanes(digits), sum(digits)
+    if row.cluster and not clusters(kernels):
+        pytest.skip("no clusters before sm_90")
+    for variant in VARIANTS if k <= 8 else VARIANTS[k % 3 :: 3]:
+        request = question(field, k, 1 + k % 3, variant, "lanes")
+        plan = NTT.plan_by(request, kernels.traits(), row)
+        assert len(plan.pieces[0].launches) == (1 if row.cluster else len(digits))
+        assert answer(kernels, request, plan) == right(request), variant
+    edges = [0, field.modulus - 1]
+    for values in ([edges[1]] * (1 << k), [edges[i.bit_count() & 1] for i in range(1 << k)]):
+        request = ask(field, param_of(k), values)
+        assert answer(kernels, request, NTT.plan_by(request, kernels.traits(), row)) == right(request)
+
+
+def lanes(digits: tuple[int, ...]) -> LaneRow:
+    return LaneRow(digits, digits in LANE_CLUSTERS, "a test")
+
+
+def clusters(backend: Backend) -> bool:
+    traits = backend.traits()
+    return traits.kind == "cpu" or has_clusters(traits.arch)
+
+
+@pytest.mark.parametrize("digits", [(1,), (5,), (7,), (4, 3), (5, 4)], ids=str)
+@pytest.mark.parametrize("field", [BN254, BLS], ids=lambda field: field.name)
+def test_the_lowest_bad_element_of_an_element_a_thread(field: Field, digits: tuple[int, ...], kernels: Backend) -> None:
+    """Also where another thread reads the element first; no range check of the kernel fails."""
+    if lanes(digits).cluster and not clusters(kernels):
+        pytest.skip("no clusters before sm_90")
+    k, m = sum(digits), field.modulus
+    n = 3 << k
+    for bad in ((n - 1,), (0,), (n // 2, n - 1), (n // 3, n // 2)):
+        for value, order in product((m, 2**256 - 1), (Order.NN, Order.RR)):
+            x = [m - 1] * n
+            for at in bad:
+                x[at] = value
+            for coset in (False, True):
+                request = ask(field, param_of(k, order=order, coset=coset), x)
+                with pytest.raises(RequestError) as refused:
+                    answer(kernels, request, NTT.plan_by(request, kernels.traits(), lanes(digits)))
+                assert (refused.value.status, refused.value.index) == (Status.BAD_ELEMENT, min(bad))
+
+
 def test_shifts_that_have_gone_wrong_elsewhere(kernels: Backend) -> None:
     """1, -1, omega, the shift of a domain twice as large, and a number that is small in one form and large in the other."""
     for field, k in product((BN254, BLS), (1, 4, 9)):
@@ -193,6 +243,8 @@ def test_shifts_that_have_gone_wrong_elsewhere(kernels: Backend) -> None:
                 param = param_of(k, inverse=inverse, coset=True, own=True)
                 request = ask(field, param, elements(rng, m, 1 << k), (omega, shift))
                 assert answer(kernels, request) == right(request), (k, shift, inverse)
+                plan = NTT.plan_by(request, kernels.traits(), lanes(near_equal(k, 1 + k // 8)))
+                assert answer(kernels, request, plan) == right(request), (k, shift, inverse)
 
 
 def test_the_product_of_values_is_a_convolution(kernels: Backend) -> None:
@@ -311,10 +363,13 @@ def test_a_frame_that_does_not_fit_is_cut_into_whole_transforms(narrow: CpuBacke
     assert [piece.copies_in[0].nbytes >> 13 for piece in plan.pieces] == [3, 3, 3, 1]
     assert answer(narrow, request, plan) == right(request)
     x = to_ints(request.arrays["x"])
-    for bad in (0, 3 << 8, 2559):
-        spoilt = [*x[:bad], BN254.modulus, *x[bad + 1 :]]
+    rows: tuple[TransformRow | LaneRow, ...] = (NTT.row(request, narrow.traits()), lanes((8,)))
+    for bad, row in product((0, 3 << 8, 2559), rows):
+        spoilt = ask(BN254, param_of(8), [*x[:bad], BN254.modulus, *x[bad + 1 :]])
+        plan = NTT.plan_by(spoilt, narrow.traits(), row)
+        assert len(plan.pieces) > 1
         with pytest.raises(RequestError) as refused:
-            answer(narrow, ask(BN254, param_of(8), spoilt))
+            answer(narrow, spoilt, plan)
         assert refused.value.index == bad
 
 

@@ -18,7 +18,7 @@ from limbd.ops.status import RequestError, Status
 from limbd.ops.transform_op import LOG_N, OWN_DOMAIN
 from limbd.ops.transform_proof import proof_of
 from limbd.ops.transform_shape import Flag, Order, level_bits
-from limbd.ops.tuning import near_equal, transform_rows
+from limbd.ops.tuning import LANE_TOTAL, TransformRow, near_equal, transform_rows
 
 H200 = Traits("cuda", "sm_90", 132, 139 << 30)
 # Beyond any device: a transform of 2^30 on a coset has tables of 64 GiB.
@@ -39,6 +39,12 @@ def blank(field: Field, param: int, n: int, omega: int | None = None) -> Request
 
 def plan_of(field: Field, param: int, n: int, traits: Traits = H200) -> LaunchPlan:
     return NTT.plan(blank(field, param, n), traits)
+
+
+def passes_of(field: Field, param: int, n: int, traits: Traits = H200) -> LaunchPlan:
+    """By threads that hold several elements, whatever the size."""
+    request = blank(field, param, n)
+    return NTT.plan_by(request, traits, NTT.pass_row(request, traits))
 
 
 def launches(plan: LaunchPlan) -> tuple[Launch, ...]:
@@ -78,7 +84,7 @@ def test_blocks_fit_every_gpu(arch: str) -> None:
     for field in (BN254, BLS, GOLDILOCKS):
         for k in (0, 1, 2, 5, 8, 9, 10, 13, 17, 18, 22, min(28, field.two_adicity)):
             for count in (1, 64):
-                for launch in launches(plan_of(field, k, count << k, dataclasses.replace(traits, memory=1 << 45))):
+                for launch in launches(passes_of(field, k, count << k, dataclasses.replace(traits, memory=1 << 45))):
                     values, constants = launch.values, dict(launch.kernel.unit.constants)
                     tile = 1 << values["log_tile"]
                     assert values["bits"] <= values["log_tile"] and launch.block << constants.get("LOG_E", 3) == tile
@@ -101,7 +107,7 @@ def test_levels_fill_the_table_in_order() -> None:
         (20, True, False),
         (22, True, True),
     ):
-        plan = plan_of(BN254, param_of(k, coset=coset, inverse=inverse), 1 << k)
+        plan = passes_of(BN254, param_of(k, coset=coset, inverse=inverse), 1 << k)
         (table,) = plan.tables
         at = 0
         for build in table.builds[2:]:
@@ -175,18 +181,21 @@ def test_memory_is_within_the_budget_or_it_is_too_large(k: int) -> None:
         assert [piece.copies_in[0].offset for piece in plan.pieces] == [sum(sizes[:i]) for i in range(len(sizes))]
 
 
-@pytest.mark.parametrize("k", [8, 13, 20, 24, 28])
+@pytest.mark.parametrize("k", [8, 13, 16, 20, 24, 28])
 def test_memory_by_the_element(k: int) -> None:
     """As README tells it: data, factors, and little beside them."""
     for order, inverse, coset in ((Order.NR, False, False), (Order.NN, True, False), (Order.RR, False, True)):
         param = param_of(k, order=order, inverse=inverse, coset=coset)
-        plan = plan_of(BN254, param, 1 << k, ROOMY)
+        plan = passes_of(BN254, param, 1 << k, ROOMY)
         moves = order in (Order.NN, Order.RR) and k > 10
         assert plan.device_bytes() - 8 == (96 if moves else 64) << k
         (table,) = plan.tables
         scaled = inverse or order is Order.RR
         assert table.nbytes <= (64 + (scaled and (8 if k > 18 else 32))) << k
         assert table.building_bytes() - table.nbytes == 4 * 32 << (k + 1) // 2
+        if k <= LANE_TOTAL:
+            plan = plan_of(BN254, param, 1 << k, ROOMY)
+            assert plan.device_bytes() - 8 <= 96 << k and plan.tables[0].nbytes <= 240 << k
     if k in (24, 28):
         plan = plan_of(BN254, param_of(k, order=Order.NR), 1 << k)
         assert plan.device_bytes() - 8 == {24: 1, 28: 16}[k] << 30
@@ -205,35 +214,39 @@ def test_tables_of_equal_keys_have_equal_contents() -> None:
         request = blank(field, param_of(k, inverse=inverse, coset=coset, order=order), rng.choice((1, 3)) << k, omega)
         request = dataclasses.replace(request, constants={"omega": omega, "shift": shift})
         for table in NTT.plan(request, H200).tables:
-            depends = (field.name, k, omega, shift if coset else 1, inverse, order.reversed_in)
+            lanes = table.key.startswith("ntt lanes")
+            depends = (field.name, k, omega, shift if coset else 1, inverse, lanes or order.reversed_in)
             contents = [(build.kernel, build.values) for build in table.builds]
             known = made.setdefault(table.key, [depends, contents])
             assert known[1] == contents
-            assert known[0] == depends or (k == 2 and not coset)  # one level has no factors but the scale
+            assert known[0] == depends
     assert len({str(depends) for depends, _ in made.values()}) > 40
 
 
 def test_tables_are_shared_where_they_can_be() -> None:
-    def keys(param: int, omega: int | None = None, n: int = 1 << 12) -> set[str]:
-        return {table.key for table in NTT.plan(blank(BN254, param, n, omega), H200).tables}
+    def keys(param: int, omega: int | None = None, count: int = 1) -> set[str]:
+        k = param & LOG_N
+        return {table.key for table in NTT.plan(blank(BN254, param, count << k, omega), H200).tables}
 
-    other = pow(BN254.omega(12), 3, BN254.modulus)
-    assert keys(12) == keys(param_of(12, order=Order.NR)) == keys(12, n=3 << 12)
-    assert keys(param_of(12, order=Order.RN)) == keys(param_of(12, order=Order.RR))
-    variants = [12, param_of(12, inverse=True), param_of(12, coset=True), param_of(12, inverse=True, coset=True)]
-    variants.append(param_of(12, order=Order.RN))
-    assert len({key for param in variants for key in keys(param) | keys(param, other)}) == 2 * len(variants)
+    for k in (12, 18):
+        other = pow(BN254.omega(k), 3, BN254.modulus)
+        assert keys(k) == keys(param_of(k, order=Order.NR)) == keys(k, count=3)
+        assert keys(param_of(k, order=Order.RN)) == keys(param_of(k, order=Order.RR))
+        assert (keys(k) == keys(param_of(k, order=Order.RN))) == (k == 12), "an element a thread"
+        variants = [k, param_of(k, inverse=True), param_of(k, coset=True), param_of(k, inverse=True, coset=True)]
+        assert len({key for param in variants for key in keys(param) | keys(param, other)}) == 2 * len(variants)
 
 
 def test_the_self_test_runs_the_plan_s_kernels() -> None:
     for k in (0, 3, 9, 18):
         request = blank(BLS, param_of(k, inverse=True, coset=True, order=Order.NR), 1 << k)
-        plan = NTT.plan(request, H200)
+        plan = passes_of(BLS, request.param, request.n)
         small = NTT.proof_request(request, plan)
         again = NTT.proof_plan(small, plan, H200)
         assert {launch.kernel for launch in again.launches()} >= {launch.kernel for launch in plan.launches()}
         assert small.param & ~LOG_N == (request.param | OWN_DOMAIN) & ~LOG_N and small.n < 1000
-        assert proof_of(plan).rows[0].log_e in {row.log_e for row in transform_rows("cuda", "sm_90")}
+        row = proof_of(plan).rows[0]
+        assert isinstance(row, TransformRow) and row.log_e in {row.log_e for row in transform_rows("cuda", "sm_90")}
         if k >= 9:
             assert len(again.pieces[0].launches) > 1
 

@@ -21,14 +21,16 @@ import numpy as np
 
 from limbd.ops import by_name
 from limbd.ops.base import Buffer, Call, LaunchPlan, Part, Request, Struct, Traits, Transfer, Unit
-from limbd.ops.ntt import NTT, param_of
+from limbd.ops.ntt import COSET, INVERSE, NTT, param_of
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.layout import pack
 from limbd.ops.split import LANES
 from limbd.ops.status import LimbdError, Status
+from limbd.ops.tuning import LaneRow
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.cpu import CpuBackend
 from limbd.worker.device.cuda import PLAN_SHARE, CudaBackend
+from limbd.worker.device.cuda_context import OVERLAPS_FROM
 
 MODULUS = (1 << 255) - 31  # eight limbs, odd, not 2^256 - c
 ILLEGAL_ADDRESS, INVALID_VALUE, NOT_PERMITTED = 700, 1, 800
@@ -76,7 +78,7 @@ class Bench:
 class Transforms:
     """Transforms of 2^k elements with a root and shift of their own, their plan for a backend, and the check of the result."""
 
-    def __init__(self, bench: Bench, k: int, count: int, root: int, *, bad: int | None = None) -> None:
+    def __init__(self, bench: Bench, k: int, count: int, root: int, *, bad: int | None = None, param: int = 0) -> None:
         self.bench = bench
         m, n = BN254.modulus, count << k
         rng = random.Random(n * root)
@@ -84,18 +86,24 @@ class Transforms:
         if bad is not None:
             x[bad] = m
         omega = pow(BN254.omega(k), 2 * root + 1, m)
-        self.request: Request = NTT.decode(Call(n, param_of(k, own=True), BN254), memoryview(pack([omega, 1, *x])))
+        self.request: Request = NTT.decode(
+            Call(n, param_of(k, own=True) | param, BN254), memoryview(pack([omega, 1 + root, *x]))
+        )
         self.result = bytearray(n * WIDTH)
 
-    def plan(self, backend: CudaBackend) -> LaunchPlan:
+    def plan(self, backend: CudaBackend, row: LaneRow | None = None) -> LaunchPlan:
+        """By threads that hold several elements, unless a row is given: their tables have the sizes that the scenarios are
+        made for."""
         traits = backend.traits()
-        plan = NTT.plan(self.request, Traits(traits.kind, traits.arch, 4, traits.memory))
+        plan = NTT.plan_by(
+            self.request, Traits(traits.kind, traits.arch, 4, traits.memory), row or NTT.pass_row(self.request, traits)
+        )
         for launch in plan.launches():
             self.bench.register_kernel(launch.kernel.unit, launch.kernel.name, launch.kernel.struct)
         return plan
 
-    def start(self, backend: CudaBackend) -> Any:
-        return backend.start(self.request, self.plan(backend), memoryview(self.result))
+    def start(self, backend: CudaBackend, row: LaneRow | None = None) -> Any:
+        return backend.start(self.request, self.plan(backend, row), memoryview(self.result))
 
     def check(self) -> None:
         right = bytearray(len(self.result))
@@ -435,6 +443,28 @@ def tables_and_threads(bench: Bench) -> None:
     assert bench.used() == 0
 
 
+def passes_that_overlap(bench: Bench) -> None:
+    """The second pass of a transform is launched so, with its own grid and parameters, where kernels are compiled for it."""
+    transforms = Transforms(bench, 8, 3, 1, param=INVERSE | COSET)
+    row = LaneRow((4, 4), False, "both passes are one kernel: the simulated driver knows kernels by their names")
+    for arch, launches in ((90, 1), (89, 0)):
+        backend = bench.backend()
+        backend._context.overlaps = arch >= OVERLAPS_FROM
+        before = bench.calls("cuLaunchKernelEx")
+        backend.finish(transforms.start(backend, row))
+        transforms.check()
+        assert bench.calls("cuLaunchKernelEx") == before + launches
+    plain = bench.backend()
+    assert plain._context.overlaps  # as the simulated device, an sm_90
+    bench.fail("cuLaunchKernelEx", INVALID_VALUE)
+    try:
+        plain.finish(transforms.start(plain, row))
+    except LimbdError as error:
+        assert error.status is Status.INTERNAL and "cuLaunchKernelEx" in str(error)
+    else:
+        raise AssertionError("the batch succeeded")
+
+
 def a_bad_element_is_told_and_costs_nothing(bench: Bench) -> None:
     """Its index within the frame, from any piece; memory is given back, and batches in flight beside it are right."""
     plan = Transforms(bench, 5, 1, 0).plan(bench.backend())
@@ -460,7 +490,8 @@ SCENARIOS: dict[str, Callable[[Bench], None]] = {
         *(pieces, many_pieces, one_thread_starts_more_than_fits, threads, out_of_memory, sticky, rejected_launch),
         *(poison, parts, measure, host_memory, second_start),
         *(tables_outlive_batches, tables_leave_by_least_recent_use, tables_make_room_for_batches),
-        *(a_table_that_cannot_be_built, tables_and_threads, a_bad_element_is_told_and_costs_nothing),
+        *(a_table_that_cannot_be_built, tables_and_threads, passes_that_overlap),
+        a_bad_element_is_told_and_costs_nothing,
     )
 }
 
