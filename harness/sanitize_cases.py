@@ -18,13 +18,15 @@ from limbd.harness.inputs import PLAIN_BITS, Residues, operands
 from limbd.harness.kat import first_difference
 from limbd.harness.targets import BackendTarget, payload_of
 from limbd.ops import OPS
-from limbd.ops.base import Call, Limbs, Traits
+from limbd.ops.base import LIMB_BYTES, Call, LaunchPlan, Limbs, Request, Traits
 from limbd.ops.mod_inv_batch import MOD_INV_BATCH, launch_with
+from limbd.ops.ntt import NTT
 from limbd.ops.params.base import LIMB_BITS
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.layout import from_ints
+from limbd.ops.quotient import QUOTIENT
 from limbd.ops.split import elementwise_plan
-from limbd.ops.tuning import BatchRow, batch_tuning
+from limbd.ops.tuning import BatchRow, batch_tuning, transform_rows
 from limbd.worker.device.cuda import CudaBackend
 from limbd.worker.device.reference import ReferenceBackend
 
@@ -54,7 +56,7 @@ BATCH_RESIDUES = (
 )
 
 
-# Twiddles of two halves, and of one; 2^17 is digits of 9 and 8 bits.
+# Products by constants in parts, and Shoup's; 2^17 is digits of 9 and 8 bits.
 TRANSFORM_FIELDS = tuple(field for field in FIELDS if field.name in ("bn254_fr", "bls12_381_fr"))
 ODD_SPLIT_LOG_N = 17
 
@@ -62,7 +64,7 @@ ODD_SPLIT_LOG_N = 17
 def failures(backend: CudaBackend) -> list[str]:
     """Every case whose answer is not the reference's. Small batches of mod-inv-batch run mod-inv's kernel: its own
     kernel is launched here by each row of its tuning, several elements a thread."""
-    return [*_by_op(backend), *_by_batch_row(backend), *_by_transform(backend)]
+    return [*_by_op(backend), *_by_batch_row(backend), *_by_transform(backend), *_by_transform_row(backend)]
 
 
 def _by_transform(backend: CudaBackend) -> Iterator[str]:
@@ -79,6 +81,21 @@ def _by_transform(backend: CudaBackend) -> Iterator[str]:
                 bad = first_difference(got, oracle.answer(op.name, residues, arrays))
                 if bad is not None:
                     yield f"{op.name} {field.name} n={n} param={residues.param:#x} at index {bad}"
+
+
+def _by_transform_row(backend: CudaBackend) -> Iterator[str]:
+    """Every row of the tuning, which more elements would choose: one pass, and three of short digits."""
+    traits = backend.traits()
+    for row, op, field in product(transform_rows(traits.kind, traits.arch), (NTT, QUOTIENT), TRANSFORM_FIELDS):
+        three = replace(row, largest=4, splits=())
+        for k, by in ((1, row),) if row.log_n == 1 else ((2, row), (row.largest, row), (11, three)):
+            rng = random.Random(f"{op.name} {field.name} {k}")
+            residues = Residues(field.modulus, None, k | rng.getrandbits(32) & transforms.VARIANTS[op.name])
+            arrays = {name: from_ints(transforms.elements(rng, field.modulus, 3 << k)) for name in op.operands}
+            request = op.decode(Call(3 << k, residues.param), payload_of(residues, arrays).data.cast("B"))
+            bad = _difference(backend, request, op.plan_by(request, traits, by))
+            if bad is not None:
+                yield f"{op.name} {field.name} param={residues.param:#x} by {by} at index {bad}"
 
 
 def _by_op(backend: CudaBackend) -> Iterator[str]:
@@ -112,8 +129,13 @@ def _batch_difference(backend: CudaBackend, row: BatchRow, residues: Residues, n
     names = MOD_INV_BATCH.operands
     payload = payload_of(residues, _operands(MOD_INV_BATCH.name, names, residues.modulus, n, residues.bits))
     request = MOD_INV_BATCH.decode(Call(n, field=residues.field), payload.data.cast("B"))
-    got, expected = (np.empty((n, residues.bits // LIMB_BITS), dtype="<u4") for _ in range(2))
-    plan = elementwise_plan(request, traits, lambda count: launch_with(row, request, count, traits))
+    return _difference(
+        backend, request, elementwise_plan(request, traits, lambda count: launch_with(row, request, count, traits))
+    )
+
+
+def _difference(backend: CudaBackend, request: Request, plan: LaunchPlan) -> int | None:
+    got, expected = (np.empty((request.n, request.element_bytes // LIMB_BYTES), dtype="<u4") for _ in range(2))
     backend.run(request, plan, got.data.cast("B"))
     request.op.reference(request, expected.data.cast("B"))
     return first_difference(got, expected)

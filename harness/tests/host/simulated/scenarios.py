@@ -355,7 +355,7 @@ def making(plan: LaunchPlan) -> int:
 
 
 def tables_outlive_batches(bench: Bench) -> None:
-    """A domain's twiddles are built at its first use; two domains in turns are both right, and stay."""
+    """A domain's factors are made at its first use; two domains in turns are both right, and stay."""
     backend = bench.backend()
     one, other = (Transforms(bench, 5, 3, root) for root in (0, 1))
     one.answer(backend)
