@@ -38,7 +38,7 @@ class Block {
         : capacity_(capacity), stacks(capacity), threads(new Thread[capacity]()), warps(new unsigned[capacity / WARP + 1]()) {
         for (unsigned i = 0; i < capacity; ++i) {
             threads[i].fiber.stack = stacks.stack(i);
-            threads[i].fiber.stack_bytes = STACK_BYTES;
+            threads[i].fiber.stack_bytes = Stacks::stack_bytes();
             prepare(threads[i].fiber, &Block::thread_main);
         }
     }
@@ -63,6 +63,8 @@ class Block {
             // Checked builds turn the order round at every barrier: a result must not depend on it.
             descending = VERIFYING && !descending;
         } while (!finished());
+        const unsigned overflown = stacks.overflown();
+        if (overflown < capacity_) fail("the stack of thread %u was too small", overflown);
     }
 
     // __syncthreads and its counting variants: the number of threads whose predicate is true.

@@ -51,7 +51,7 @@ inline Block& block_of_this_thread(unsigned size) {
     auto* block = static_cast<Block*>(pthread_getspecific(key));
     if (!block || block->capacity() < size) {
         delete block;
-        block = new Block(size < 256 ? 256 : size);
+        block = new Block((size + WARP - 1) / WARP * WARP);
         pthread_setspecific(key, block);
     }
     return *block;
