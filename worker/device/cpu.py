@@ -6,6 +6,7 @@ must cover what its launches write, which holds for every plan that a device cou
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import platform
@@ -101,8 +102,7 @@ class CpuBackend:
         self._tables: dict[str, Bytes] = {}  # the conductor's; least recently used first
         self._lock = threading.Lock()
         self._conductor = ThreadPoolExecutor(1, "limbd-cpu-batch")
-        # The conductor works on a launch like the others.
-        self._workers = ThreadPoolExecutor(self._threads - 1, "limbd-cpu") if self._threads > 1 else None
+        self._workers = _workers(self._threads)
 
     def describe(self) -> BackendInfo:
         return BackendInfo(
@@ -166,8 +166,7 @@ class CpuBackend:
 
     def close(self) -> None:
         self._conductor.shutdown()
-        if self._workers is not None:
-            self._workers.shutdown()
+        self._workers.shutdown()
         self.cache.close()
 
     def library(self, unit: Unit) -> ctypes.CDLL:
@@ -301,14 +300,30 @@ class CpuBackend:
         self._share(function, job, min(self._threads, -(-clusters // chunk)))
 
     def _share(self, function: Any, job: Job, threads: int) -> None:
-        """Runs the job on `threads` threads, this one among them."""
-        helpers = []
-        if self._workers is not None:
-            helpers = [self._workers.submit(function, ctypes.byref(job)) for _ in range(threads - 1)]
-        function(ctypes.byref(job))
-        wait(helpers)
-        for helper in helpers:
-            helper.result()
+        """Runs the job on `threads` threads: one is this one."""
+        if threads == 1:
+            function(ctypes.byref(job))
+            return
+        shares = [self._workers.submit(function, ctypes.byref(job)) for _ in range(threads)]
+        wait(shares)
+        for share in shares:
+            share.result()
+
+
+def _workers(threads: int) -> ThreadPoolExecutor:
+    """Where there is a processor for each thread, each keeps to its own: else the scheduler, when it wakes them, often puts
+    two on the processor of the one who woke them, and takes longer to see it than a batch takes."""
+    processors = sorted(os.sched_getaffinity(0))
+    if threads != len(processors):
+        return ThreadPoolExecutor(threads, "limbd-cpu")
+    turn = iter(processors)
+    return ThreadPoolExecutor(threads, "limbd-cpu", initializer=lambda: _keep_to(next(turn)))
+
+
+def _keep_to(processor: int) -> None:
+    """Of the calling thread. A processor that was taken away since is no reason to fail."""
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, {processor})
 
 
 def _flat(array: npt.NDArray[np.uint32]) -> Bytes:
