@@ -214,7 +214,7 @@ class Step:
 
 def steps(environment: Environment, quick: bool) -> list[Step]:
     """Every check that needs no GPU, cheapest first. pytest is last, so that its closing lines stand at the end of the
-    log; it compiles every unit for every architecture of CUDA 13, and builds and installs the package."""
+    log; it compiles the units for every architecture of CUDA 13, and builds and installs the package."""
     marker = "not gpu and not slow" if quick else "not gpu"
     own = environment.command
     every = [
@@ -233,7 +233,8 @@ def cuda12_check() -> bool:
     """The sources as drivers below 580 get them: NVRTC 12, the oldest cards."""
     environment = Environment(ROOT / ".venv-cuda12", sys.executable, ("compile12",))
     environment.prepare()
-    return run(environment.command("python", "-m", "limbd.harness.compile_check", "--arch", "sm_61,sm_70"))
+    check = ("-m", "limbd.harness.compile_check", "--arch", "sm_61,sm_70", "--sample")
+    return run(environment.command("python", *check))
 
 
 def second_python_check() -> bool:

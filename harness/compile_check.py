@@ -2,7 +2,8 @@
 
     python -m limbd.harness.compile_check --arch sm_75,sm_90
 
-prints a line for each function and exits with 1 if a compile fails or a function spills.
+prints a line for each function and exits with 1 if a compile fails or a function spills. --sample, which the test command
+uses, takes a part of the transforms' units on every architecture but sm_90.
 """
 
 from __future__ import annotations
@@ -21,6 +22,15 @@ from limbd.worker.device.nvrtc import Nvrtc, Target, Usage
 
 # What the project supports with CUDA 13; the cuda12 extra adds sm_61 and sm_70.
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+
+# With the ones that the cuda12 extra adds: turns of the sample.
+EVERY_ARCHITECTURE = ("sm_61", "sm_70", *ARCHITECTURES)
+
+# Entries with a unit for each field, row and coset, most of the time of a whole check. Their rows are set by MEASURED, which is
+# checked in whole; each other architecture takes every fifth unit, from another one on, so that together they meet all.
+SAMPLED = ("ntt", "ntt_lanes", "quotient")
+MEASURED = "sm_90"
+TURNS = 5
 
 # NVRTC works on as many programs at once.
 THREADS = 2
@@ -88,6 +98,21 @@ def all_units(arch: str) -> tuple[Unit, ...]:
     return tuple(dict.fromkeys(unit for op in OPS for unit in op.units(kind)))
 
 
+def sample(arch: str) -> tuple[Unit, ...]:
+    """All units for MEASURED, and what stands at SAMPLED for another one."""
+    units = all_units(arch)
+    if arch == MEASURED:
+        return units
+    turn = EVERY_ARCHITECTURE.index(arch) % TURNS
+    left_out = {
+        unit
+        for entry in SAMPLED
+        for i, unit in enumerate(unit for unit in units if unit.entry == entry)
+        if i % TURNS != turn
+    }
+    return tuple(unit for unit in units if unit not in left_out)
+
+
 def check(arch: str, nvrtc: Nvrtc, units: Iterable[Unit] | None = None, *, verify: bool = False) -> list[Checked]:
     """Compiles units (all, by default) for one architecture."""
     target = Target(int(arch.removeprefix("sm_")))
@@ -122,6 +147,7 @@ def report(checked: Iterable[Checked]) -> Iterator[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m limbd.harness.compile_check", description=__doc__.splitlines()[0])
     parser.add_argument("--arch", default=",".join(ARCHITECTURES), help="comma-separated, such as sm_75,sm_90")
+    parser.add_argument("--sample", action="store_true", help=f"fewer units of {', '.join(SAMPLED)}, but for {MEASURED}")
     options = parser.parse_args(arguments)
     try:
         nvrtc = Nvrtc()
@@ -130,7 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     problems: list[str] = []
     for arch in options.arch.split(","):
-        checked = check(arch, nvrtc)
+        checked = check(arch, nvrtc, sample(arch) if options.sample else None)
         print("\n".join(report(checked)), flush=True)
         problems += [problem for one in checked for problem in one.problems()]
     print("\n".join(problems) or f"{nvrtc.full_version}: nothing spills", file=sys.stderr if problems else sys.stdout)

@@ -48,7 +48,8 @@ class CudaModules:
     def load(self, plan: LaunchPlan) -> None:
         """Everything that the plan launches, so that nothing is compiled between its launches; what is missing, several at a
         time, because a compile takes seconds."""
-        missing = {launch.kernel.unit for launch in plan.launches()} - self._modules.keys()
+        units = {launch.kernel.unit for launch in plan.launches()}
+        missing = [unit for unit in units if unit not in self._modules]
         if len(missing) > 1:
             self.prepare(missing, len(os.sched_getaffinity(0)))
         for launch in plan.launches():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from limbd.harness import compile_check
-from limbd.harness.compile_check import ARCHITECTURES, Allowance, Checked
+from limbd.harness.compile_check import ARCHITECTURES, EVERY_ARCHITECTURE, MEASURED, SAMPLED, Allowance, Checked
 from limbd.kernels.source import ROOT, Sources
 from limbd.ops.base import Unit
 from limbd.ops.status import ServiceError, Status
@@ -60,14 +61,23 @@ def sources(tmp_path: Path) -> Sources:
     return Sources((tmp_path, ROOT))
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_every_unit_compiles_and_nothing_spills(nvrtc: Nvrtc, arch: str) -> None:
-    checked = compile_check.check(arch, nvrtc)
+def test_the_units_compile_and_nothing_spills(nvrtc: Nvrtc, arch: str) -> None:
+    checked = compile_check.check(arch, nvrtc, compile_check.sample(arch))
     # Shapes are compiled in where a row of the tuning asks for it.
     absent = set() if any(row.compiled for row in transform_rows("cuda", arch)) else {"ntt_compiled"}
     assert {one.unit.entry for one in checked} == {file.stem for file in (ROOT / "entry").glob("*.cu")} - absent
     assert all(one.usage for one in checked)
     assert not [problem for one in checked for problem in one.problems()]
+
+
+def test_the_samples_meet_every_unit_on_more_than_one_architecture() -> None:
+    units = Counter(unit for arch in EVERY_ARCHITECTURE for unit in compile_check.sample(arch))
+    assert set(units) == {unit for arch in EVERY_ARCHITECTURE for unit in compile_check.all_units(arch)}
+    shared = [unit for unit in compile_check.all_units("sm_75") if unit.entry in SAMPLED]
+    assert shared and all(units[unit] > 1 for unit in shared)
+    assert compile_check.sample(MEASURED) == compile_check.all_units(MEASURED)
 
 
 def test_a_checked_build_compiles_too(nvrtc: Nvrtc) -> None:
