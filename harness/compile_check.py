@@ -147,7 +147,9 @@ def report(checked: Iterable[Checked]) -> Iterator[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m limbd.harness.compile_check", description=__doc__.splitlines()[0])
     parser.add_argument("--arch", default=",".join(ARCHITECTURES), help="comma-separated, such as sm_75,sm_90")
-    parser.add_argument("--sample", action="store_true", help=f"fewer units of {', '.join(SAMPLED)}, but for {MEASURED}")
+    parser.add_argument(
+        "--sample", action="store_true", help=f"fewer units of {', '.join(SAMPLED)}, but for {MEASURED}"
+    )
     options = parser.parse_args(arguments)
     try:
         nvrtc = Nvrtc()

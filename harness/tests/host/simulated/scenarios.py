@@ -13,6 +13,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -336,6 +337,24 @@ def second_start(bench: Bench) -> None:
     assert rebuilt.cache.builds == 1
 
 
+def missing_units(bench: Bench) -> None:
+    """Those of a plan are loaded several at a time, each once, whichever of two threads comes first; one that the driver
+    refuses is an error, and it alone is loaded again."""
+    batches = [Transforms(bench, 5, 3, root) for root in (0, 1)]
+    backend = bench.backend()
+    units = {launch.kernel.unit for batch in batches for launch in batch.plan(backend).launches()}
+    assert len(units) > 1
+    bench.fail("cuModuleLoadData", INVALID_VALUE, after=1)
+    assert batches[0].refused(backend).status is Status.INTERNAL
+    assert bench.used() == 0 and bench.calls("cuModuleLoadData") == len(units)
+    with ThreadPoolExecutor(len(batches)) as pool:
+        list(pool.map(lambda batch: batch.answer(backend), batches))
+    assert bench.calls("cuModuleLoadData") == len(units) + 1
+    assert backend.cache.builds + backend.cache.hits == len(units) + 1
+    backend.close()
+    assert bench.calls("cuModuleUnload") == len(units)
+
+
 # --- tables, and elements that may not be ---
 
 
@@ -488,7 +507,7 @@ SCENARIOS: dict[str, Callable[[Bench], None]] = {
     scenario.__name__: scenario
     for scenario in (
         *(pieces, many_pieces, one_thread_starts_more_than_fits, threads, out_of_memory, sticky, rejected_launch),
-        *(poison, parts, measure, host_memory, second_start),
+        *(poison, parts, measure, host_memory, second_start, missing_units),
         *(tables_outlive_batches, tables_leave_by_least_recent_use, tables_make_room_for_batches),
         *(a_table_that_cannot_be_built, tables_and_threads, passes_that_overlap),
         a_bad_element_is_told_and_costs_nothing,
