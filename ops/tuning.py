@@ -249,11 +249,13 @@ def transform_row(kind: str, arch: str, k: int, log_total: int) -> TransformRow:
 @dataclass(frozen=True)
 class LaneRow:
     """How ntt runs with an element a thread (kernels/algo/ntt_lanes.cuh). digits: bits of each pass. cluster: both passes in
-    one launch, by clusters of blocks. source: as in Tuning."""
+    one launch, by clusters of blocks. source: as in Tuning. pairs: two elements a thread, where the transform has no factors
+    after it (kernels/algo/ntt_lane_pairs.cuh)."""
 
     digits: tuple[int, ...]
     cluster: bool
     source: str
+    pairs: bool = False
 
 
 # How a transform runs.
@@ -278,6 +280,12 @@ LANE_PASSES: dict[int, LaneBlock] = {
     8: LaneBlock(256, 2, (0,)),
 }
 
+# As LANE_PASSES, with two elements a thread: half as many threads, and half of the constants.
+LANE_PAIRS: dict[int, LaneBlock] = {
+    7: LaneBlock(64, 4, (2,)),
+    8: LaneBlock(128, 2, (2,)),
+}
+
 # By the digits of a transform that is one cluster: eight blocks, the most that every device takes.
 CLUSTER_BLOCKS = 8
 LANE_CLUSTERS: dict[tuple[int, int], LaneBlock] = {
@@ -292,6 +300,10 @@ _CLUSTER = LaneRow((), True, _LANES + "2^10 0.0048 ms, 0.0052 by two launches")
 _TWO = LaneRow(
     (), False, _LANES + "2^12 0.0059, 2^14 0.0080, 2^16 0.0184 ms; the passes of more elements a thread 14, 16, 23"
 )
+_PAIRS = LaneRow((), False, "unmeasured: fewer products, where threads of an element fill the multiplier", pairs=True)
+
+# From this k on.
+PAIRS_FROM = 15
 
 # Up to so many elements in all, log2.
 LANE_TOTAL = 16
@@ -306,7 +318,7 @@ def lane_row(kind: str, arch: str, k: int, log_total: int) -> LaneRow | None:
     cluster = next((digits for digits in LANE_CLUSTERS if sum(digits) == k), None)
     if cluster:
         return replace(_CLUSTER, digits=cluster) if has_clusters(arch) else None
-    return replace(_TWO, digits=near_equal(k, 2))
+    return replace(_PAIRS if k >= PAIRS_FROM else _TWO, digits=near_equal(k, 2))
 
 
 def has_clusters(arch: str) -> bool:
