@@ -11,11 +11,11 @@
 // bits, reversed, in the lowest bits first (L = 1, then R, R R'..., and i' = high reversed: MIRRORED). Outputs j take the
 // place of t as they are or bit-reversed. Only a last pass may store elsewhere:
 //
-//   input      output     first pass    other passes     last pass stores
-//   natural    reversed               all in place, digits reversed
-//   natural    natural    -             digits natural   TRANSPOSED: at column + digit (n / R)
-//   reversed   natural    all in place, digits natural; the first loads rows through shared memory
-//   reversed   reversed   as above      as above         ROWS, at the reversed column
+//   order   the first pass loads              digits are stored    the last pass stores
+//   nr      columns                           reversed             rows, by shared memory (STORE_ROWS)
+//   nn      columns                           as they are          at column + digit (n / R) (TRANSPOSED)
+//   rn      rows, by shared memory            as they are          in place
+//   rr      rows, by shared memory            as they are          rows, at the reversed column (REVERSED_ROWS)
 //
 // A block takes a tile of C = T / R columns through its levels; thread u works on E = 2^LOG_E elements at a time. Between
 // levels they lie in shared memory, in place too: position = digits done (reversed) and digits to come. Values are lazy
