@@ -253,7 +253,7 @@ def test_tables_are_shared_where_they_can_be() -> None:
 
 
 def test_the_self_test_runs_the_plan_s_kernels() -> None:
-    for k in (0, 3, 9, 18):
+    for k in (0, 3, 9, 17):
         request = blank(BLS, param_of(k, inverse=True, coset=True, order=Order.NR), 1 << k)
         plan = passes_of(BLS, request.param, request.n)
         small = NTT.proof_request(request, plan)
@@ -274,11 +274,11 @@ def compiled_in(plan: LaunchPlan) -> list[Launch]:
 
 
 def test_where_shapes_are_compiled_in() -> None:
-    """From 2^19 on, one device's architecture, fields of eight limbs; tiles are full and each unit has its launch's shape."""
-    for k in (18, 19, 20, 22, 24, 28):
+    """From 2^18 on, one device's architecture, fields of eight limbs; tiles are full and each unit has its launch's shape."""
+    for k in (17, 18, 20, 22, 24, 28):
         for order, inverse, coset in product(Order, (False, True), (False, True)):
             plan = plan_of(BN254, param_of(k, inverse=inverse, coset=coset, order=order), 1 << k, ROOMY)
-            assert len(compiled_in(plan)) == (len(launches(plan)) if k > 18 else 0)
+            assert len(compiled_in(plan)) == (len(launches(plan)) if k > 17 else 0)
             for launch in compiled_in(plan):
                 constants, values = dict(launch.kernel.unit.constants), launch.values
                 assert (constants["BITS"], constants["FLAGS"]) == (values["bits"], values["flags"])
