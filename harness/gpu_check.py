@@ -17,7 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from limbd.harness import bench, exhaustive, fuzz, kat, long_batches, report, sanitize_cases, worker_check
+from limbd.harness import (
+    bench,
+    exhaustive,
+    fuzz,
+    kat,
+    long_batches,
+    report,
+    sanitize_cases,
+    transforms,
+    worker_check,
+)
 from limbd.ops import OPS
 from limbd.worker.client import Client
 from limbd.worker.device import driver, nvml
@@ -40,6 +50,15 @@ class Check:
     journal: report.Journal
     end: float
     failures: int = 0
+
+    @property
+    def ops(self) -> list[str]:
+        """Those that were asked for."""
+        return self.options.ops or [op.name for op in OPS]
+
+    @property
+    def transforms_alone(self) -> bool:
+        return set(self.ops) <= transforms.VARIANTS.keys()
 
     def backend(self, **options: Any) -> CudaBackend:
         return CudaBackend(self.options.device, cache=Cache(self.options.cache_dir), **options)
@@ -65,13 +84,14 @@ def check_kat(check: Check) -> None:
     backend = check.backend(poison=True)
     try:
         if check.due("vectors"):
-            found = kat.run(backend, largest=LARGEST_RECIPE)
+            found = kat.run(backend, check.ops, largest=LARGEST_RECIPE)
             found.print()
             check.verdict("vectors", found.ok, passed=found.passed, failed=found.failed, failures=found.failures[:10])
         if check.due("block edges"):
-            wrong = sanitize_cases.failures(backend)
+            chosen = sanitize_cases.transform_failures if check.transforms_alone else sanitize_cases.failures
+            wrong = chosen(backend)
             check.verdict("block edges", not wrong, failures=wrong[:10])
-        for op in OPS:
+        for op in (op for op in OPS if op.name in check.ops):
             case = f"exhaustive {op.name}"
             if check.due(case):
                 wrong, compared = exhaustive.run(backend, op)
@@ -80,7 +100,7 @@ def check_kat(check: Check) -> None:
         backend.close()
     if check.due("vectors through frames"):
         with Client(backend="cuda", devices=(check.options.device,), cache=check.options.cache_dir) as client:
-            found = kat.run(client, name="limbd pipe --backend cuda", largest=LARGEST_BY_FRAME)
+            found = kat.run(client, check.ops, name="limbd pipe --backend cuda", largest=LARGEST_BY_FRAME)
         found.print()
         check.verdict("vectors through frames", found.ok, passed=found.passed, failed=found.failed)
 
@@ -110,7 +130,8 @@ def check_bench(check: Check) -> None:
     backend = check.backend()
     try:
         for case in bench.CASES:
-            if check.options.match not in case.name or not check.due(case.name):
+            asked = any(text in case.name for text in check.options.match.split(","))
+            if not asked or case.op not in check.ops or not check.due(case.name):
                 continue
             try:
                 values = bench.run_case(backend, case)
@@ -144,7 +165,7 @@ def check_sanitize(check: Check) -> None:
         # Driver calls are checked by us; the bindings probe for functions that a driver may lack, which is no error.
         options = ["--report-api-errors", "no"] if name == "memcheck" else []
         command = [tool, "--tool", name, *options, "--error-exitcode", "9"]
-        command += [sys.executable, "-m", "limbd.harness.sanitize_cases"]
+        command += [sys.executable, "-m", "limbd.harness.sanitize_cases", *["--transforms"] * check.transforms_alone]
         left = max(10.0, check.end - time.monotonic())
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=left, check=False)
@@ -218,7 +239,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--commit", help="the commit of this tree, where it has no history")
     parser.add_argument("--cache-dir", type=Path, help="folder of compiled kernels")
     parser.add_argument("--seed", default="1", help="of the fuzzer (default: %(default)s)")
-    parser.add_argument("--match", default="", help="bench: only cases whose name holds this text")
+    parser.add_argument(
+        "--match", default="", help="bench: only cases whose name holds one of these texts, comma-separated"
+    )
+    names = [op.name for op in OPS]
+    parser.add_argument(
+        "--ops", nargs="+", choices=names, metavar="OP", help="these ops alone (not in fuzz and worker)"
+    )
     return parser
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
 from collections.abc import Iterator
@@ -56,24 +57,34 @@ BATCH_RESIDUES = (
 )
 
 
-# Products by constants in parts, and Shoup's; 2^17 is digits of 9 and 8 bits.
+# Products by constants in parts, and Shoup's; 2^17 is digits of 9 and 8 bits, 2^15 and 2^16 have two elements a thread or one.
 TRANSFORM_FIELDS = tuple(field for field in FIELDS if field.name in ("bn254_fr", "bls12_381_fr"))
 ODD_SPLIT_LOG_N = 17
+LONGER_LOG_N = (13, 15, 16, ODD_SPLIT_LOG_N)
+
+# Of a transform whose passes are compiled in.
+COMPILED_LOG_N = 20
 
 
 def failures(backend: CudaBackend) -> list[str]:
     """Every case whose answer is not the reference's. Small batches of mod-inv-batch run mod-inv's kernel: its own
     kernel is launched here by each row of its tuning, several elements a thread."""
-    return [*_by_op(backend), *_by_batch_row(backend), *_by_transform(backend), *_by_transform_row(backend)]
+    return [*_by_op(backend), *_by_batch_row(backend), *transform_failures(backend)]
+
+
+def transform_failures(backend: CudaBackend) -> list[str]:
+    """Those of ntt and quotient."""
+    return [*_by_transform(backend), *_by_transform_row(backend), *_by_compiled_row(backend)]
 
 
 def _by_transform(backend: CudaBackend) -> Iterator[str]:
     """Every size up to 2^12 in every order, and a split into digits of unequal bits; a field of each kind of residue."""
     target, oracle = BackendTarget(backend), BackendTarget(ReferenceBackend())
     for op in (op for op in OPS if op.name in transforms.VARIANTS):
-        for field, k in product(TRANSFORM_FIELDS, (*range(13), ODD_SPLIT_LOG_N)):
+        for field, k in product(TRANSFORM_FIELDS, (*range(13), *LONGER_LOG_N)):
             rng = random.Random(f"{op.name} {field.name} {k}")
-            for variant in (0, transforms.VARIANTS[op.name], rng.getrandbits(32) & transforms.VARIANTS[op.name]):
+            variants = (0, transforms.VARIANTS[op.name], rng.getrandbits(32) & transforms.VARIANTS[op.name])
+            for variant in variants if k < LONGER_LOG_N[0] else variants[k % 2 :: 2]:
                 n = (3 if k < 8 else 1) << k
                 residues = Residues(field.modulus, None, k | variant)
                 arrays = {name: from_ints(transforms.elements(rng, field.modulus, n)) for name in op.operands}
@@ -86,7 +97,8 @@ def _by_transform(backend: CudaBackend) -> Iterator[str]:
 def _by_transform_row(backend: CudaBackend) -> Iterator[str]:
     """Every row of the tuning, which more elements would choose: one pass, and three of short digits."""
     traits = backend.traits()
-    for row, op, field in product(transform_rows(traits.kind, traits.arch), (NTT, QUOTIENT), TRANSFORM_FIELDS):
+    rows = [row for row in transform_rows(traits.kind, traits.arch) if not row.compiled]
+    for row, op, field in product(rows, (NTT, QUOTIENT), TRANSFORM_FIELDS):
         three = replace(row, largest=4, splits=())
         for k, by in ((1, row),) if row.log_n == 1 else ((2, row), (row.largest, row), (11, three)):
             rng = random.Random(f"{op.name} {field.name} {k}")
@@ -96,6 +108,23 @@ def _by_transform_row(backend: CudaBackend) -> Iterator[str]:
             bad = _difference(backend, request, op.plan_by(request, traits, by))
             if bad is not None:
                 yield f"{op.name} {field.name} param={residues.param:#x} by {by} at index {bad}"
+
+
+def _by_compiled_row(backend: CudaBackend) -> Iterator[str]:
+    """The passes of a long transform, each in one that is as short as the pass can be."""
+    traits = backend.traits()
+    rows = [row for row in transform_rows(traits.kind, traits.arch) if row.compiled]
+    for row, op, field in product(rows, (NTT, QUOTIENT), TRANSFORM_FIELDS):
+        for variant in (0, transforms.VARIANTS[op.name]):
+            residues = Residues(field.modulus, None, COMPILED_LOG_N | variant)
+            arrays = {name: np.zeros((1 << COMPILED_LOG_N, PLAIN_BITS // LIMB_BITS), "<u4") for name in op.operands}
+            call = Call(1 << COMPILED_LOG_N, residues.param)
+            request = op.decode(call, payload_of(residues, arrays).data.cast("B"))
+            plan = op.plan_by(request, traits, row)
+            small = op.proof_request(request, plan)
+            bad = _difference(backend, small, op.proof_plan(small, plan, traits))
+            if bad is not None:
+                yield f"{op.name} {field.name} param={residues.param:#x}, compiled passes, at index {bad}"
 
 
 def _by_op(backend: CudaBackend) -> Iterator[str]:
@@ -146,10 +175,13 @@ def _operands(op: str, names: tuple[str, ...], modulus: int, n: int, bits: int =
     return {name: from_ints(operands(rng, modulus, n, bits), bits // LIMB_BITS) for name in names}
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Exit status 1 and the cases on stdout where an answer is not the reference's."""
+    parser = argparse.ArgumentParser(prog="python -m limbd.harness.sanitize_cases", description=__doc__.split("\n")[0])
+    parser.add_argument("--transforms", action="store_true", help="ntt and quotient alone")
+    options = parser.parse_args(arguments)
     backend = CudaBackend(poison=True, separate=True)
-    found = failures(backend)
+    found = transform_failures(backend) if options.transforms else failures(backend)
     backend.close()
     for text in found:
         print(f"FAILED {text}")

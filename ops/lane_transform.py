@@ -15,7 +15,7 @@ from limbd.ops.domain import ELEMENT_BYTES
 from limbd.ops.params.base import LIMB_BITS, Field
 from limbd.ops.transform import BUILD_BLOCK, CHECKED, build_grid, params_text, powers_launch
 from limbd.ops.transform_shape import Order
-from limbd.ops.tuning import CLUSTER_BLOCKS, LANE_CLUSTERS, LANE_PASSES, LaneBlock, LaneRow
+from limbd.ops.tuning import CLUSTER_BLOCKS, LANE_CLUSTERS, LANE_PAIRS, LANE_PASSES, LaneBlock, LaneRow
 
 # Of an element (kernels/algo/ntt_lanes.cuh: WORDS), and of a constant.
 LIMBS = ELEMENT_BYTES // LIMB_BYTES
@@ -58,13 +58,13 @@ class Level:
         return self.rho << (self.digits + self.span)
 
 
-def levels(digits: Sequence[int]) -> tuple[tuple[Level, ...], ...]:
-    """Of each pass."""
+def levels(digits: Sequence[int], *, pairs: bool) -> tuple[tuple[Level, ...], ...]:
+    """Of each pass. pairs: all of radix 2 (kernels/algo/ntt_lane_pairs.cuh)."""
     k, done, at, passes = sum(digits), 0, 0, []
     for bits in digits:
         span, left, found = k - done - bits, bits, []
         while left:
-            found.append(Level(2 - left % 2, left, span, done + bits - left, at))
+            found.append(Level(1 if pairs else 2 - left % 2, left, span, done + bits - left, at))
             at += found[-1].constants * CONSTANT_BYTES
             left -= found[-1].rho
         passes.append(tuple(found))
@@ -90,6 +90,17 @@ def pass_unit(field: Field, bits: int, *, plain_end: bool) -> Unit:
     return Unit(
         "ntt_lanes", (Struct("ntt_lanes_args", (*pointers, *_ARGUMENTS, *words)),), constants, params_text(field)
     )
+
+
+@cache
+def pairs_unit(field: Field, bits: int, *, last: bool) -> Unit:
+    """last: pass of the transform."""
+    block, struct = LANE_PAIRS[bits], pass_unit(field, bits, plain_end=False).structs[0]
+    constants = (
+        *(("BITS", bits), ("AHEAD", block.ahead[0]), ("THREADS", block.threads), ("RESIDENT", block.resident)),
+        ("LAST_PASS", int(last)),
+    )
+    return Unit("ntt_lane_pairs", (struct,), constants, params_text(field))
 
 
 @cache
@@ -125,11 +136,13 @@ def units(field: Field, *, clusters: bool) -> tuple[Unit, ...]:
     ends = (False, True)
     passes = (pass_unit(field, bits, plain_end=end) for bits in LANE_PASSES for end in ends if bits > 1 or not end)
     both = (cluster_unit(field, digits, plain_end=end) for digits in LANE_CLUSTERS if clusters for end in ends)
-    return (*passes, *both, table_unit(field))
+    pairs = (pairs_unit(field, bits, last=last) for bits in LANE_PAIRS for last in ends)
+    return (*passes, *pairs, *both, table_unit(field))
 
 
 def shared_bytes(block: LaneBlock, *bits: int) -> int:
-    """kernels/algo/ntt_lanes.cuh: SHARED. An element a thread for each bit from 5 on but the top one."""
+    """kernels/algo/ntt_lanes.cuh and ntt_lane_pairs.cuh: SHARED. An element a thread for each bit of threads that change
+    elements across it, from bit 5 on."""
     return block.threads * ELEMENT_BYTES * max(0, *(each - 6 for each in bits))
 
 
@@ -148,15 +161,15 @@ class Factors:
 
 
 @lru_cache(maxsize=64)
-def factor_table(digits: tuple[int, ...], factors: Factors) -> Table:
+def factor_table(digits: tuple[int, ...], factors: Factors, *, pairs: bool) -> Table:
     """The constants of all levels in the order of use, then those before the transform."""
-    k, field, passes = sum(digits), factors.field, levels(digits)
+    k, field, passes = sum(digits), factors.field, levels(digits, pairs=pairs)
     split = -(-k // 2)
     workspace = tuple(Buffer(which, "scratch", (2 << split) * ELEMENT_BYTES) for which in ("omegas", "shifts"))
     bases = (factors.root, factors.before if factors.before != 1 else factors.after)
     builds = [powers_launch(field, which.name, base, k) for which, base in zip(workspace, bases, strict=True)]
     builds += [_level(k, factors, level, first=level is passes[0][0]) for each in passes for level in each]
-    nbytes = before_at(digits)
+    nbytes = before_at(digits, pairs=pairs)
     if factors.before != 1:
         builds.append(_build(field, k, nbytes, {"rho": 0, "digits": k, "span": 0, "before": 1}))
         nbytes += CONSTANT_BYTES << k
@@ -166,9 +179,9 @@ def factor_table(digits: tuple[int, ...], factors: Factors) -> Table:
     )
 
 
-def before_at(digits: tuple[int, ...]) -> int:
+def before_at(digits: tuple[int, ...], *, pairs: bool) -> int:
     """Where the factors before the transform begin: after all levels."""
-    return sum(level.constants for each in levels(digits) for level in each) * CONSTANT_BYTES
+    return sum(level.constants for each in levels(digits, pairs=pairs) for level in each) * CONSTANT_BYTES
 
 
 def _level(k: int, factors: Factors, level: Level, *, first: bool) -> Launch:
@@ -216,7 +229,17 @@ class LaneTransform:
     @property
     def _factor_table(self) -> Table:
         root = pow(self.omega, -1, self.field.modulus) if self.inverse else self.omega
-        return factor_table(self.row.digits, Factors(self.field, root, self.before, self.after, self.scale))
+        factors = Factors(self.field, root, self.before, self.after, self.scale)
+        return factor_table(self.row.digits, factors, pairs=self._pairs)
+
+    @property
+    def _pairs(self) -> bool:
+        """Whether threads hold two elements: there is no place for factors after the transform then."""
+        return self.row.pairs and self.after == 1 and self.scale == 1
+
+    @property
+    def _levels(self) -> tuple[tuple[Level, ...], ...]:
+        return levels(self.row.digits, pairs=self._pairs)
 
     def tables(self) -> tuple[Table, ...]:
         return (self._factor_table,)
@@ -233,7 +256,7 @@ class LaneTransform:
     @property
     def _plain_end(self) -> bool:
         """Whether the last level, one of radix 4, has neither factors after the transform nor, as the first one, a scale."""
-        found = [level for each in levels(self.row.digits) for level in each]
+        found = [level for each in self._levels for level in each]
         return found[-1].rho == 2 and self.after == 1 and (self.scale == 1 or len(found) > 1)
 
     def passes(self, buffers: Sequence[Place], *, offset: int = 0) -> tuple[Launch, ...]:
@@ -244,16 +267,24 @@ class LaneTransform:
         return tuple(self._pass(i, *each, offset) for i, each in enumerate(pairwise(buffers)))
 
     def _pass(self, i: int, source: Place, target: Place, offset: int) -> Launch:
-        bits, first = self.row.digits[i], levels(self.row.digits)[i][0]
+        first, total = self._levels[i][0], self.count << self.k
         last = i + 1 == self.pass_count()
-        unit = pass_unit(self.field, bits, plain_end=last and self._plain_end)
-        block, total = LANE_PASSES[bits], self.count << self.k
-        kernel = Kernel(unit, "ntt_lanes_pass", unit.structs[0], block.threads, synchronises=True)
+        kernel, block = self._kernel(self.row.digits[i], last=last)
         flags = self._flags(first=i == 0, last=last)
         values = {"log_n": self.k, "span": first.span, "total": total, "flags": int(flags), "offset": offset}
         pointers = {"in": source, "out": target, "table": Part("table", first.at), **self._before(flags)}
-        grid, shared = -(-total // block.threads), shared_bytes(block, bits)
+        grid = -(-total // (block.threads * (2 if self._pairs else 1)))
+        shared = shared_bytes(block, self.row.digits[i])
         return Launch(kernel, grid, block.threads, values, shared, pointers, overlaps=i > 0)
+
+    def _kernel(self, bits: int, *, last: bool) -> tuple[Kernel, LaneBlock]:
+        """Of a pass."""
+        if self._pairs:
+            unit, block, name = pairs_unit(self.field, bits, last=last), LANE_PAIRS[bits], "ntt_lane_pairs_pass"
+        else:
+            unit = pass_unit(self.field, bits, plain_end=last and self._plain_end)
+            block, name = LANE_PASSES[bits], "ntt_lanes_pass"
+        return Kernel(unit, name, unit.structs[0], block.threads, synchronises=True), block
 
     def _cluster(self, source: Place, target: Place, offset: int) -> Launch:
         one, two = self.row.digits
@@ -264,10 +295,7 @@ class LaneTransform:
         )
         flags = self._flags(first=True, last=True)
         values = {"log_n": self.k, "flags": int(flags), "offset": offset}
-        tables = {
-            name: Part("table", each[0].at)
-            for name, each in zip(("table", "second"), levels(self.row.digits), strict=True)
-        }
+        tables = {name: Part("table", each[0].at) for name, each in zip(("table", "second"), self._levels, strict=True)}
         pointers = {"in": source, "out": target, **tables, **self._before(flags)}
         # What the passes use, then an element a thread.
         shared = shared_bytes(block, one, two) + block.threads * ELEMENT_BYTES
@@ -282,17 +310,19 @@ class LaneTransform:
 
     def _before(self, flags: Flag) -> dict[str, Place | None]:
         """Pointers that only a first pass has."""
-        before = Part("table", before_at(self.row.digits)) if Flag.BEFORE in flags else None
+        before = Part("table", before_at(self.row.digits, pairs=self._pairs)) if Flag.BEFORE in flags else None
         return {"before": before, "bad": CHECKED.name if Flag.FIRST in flags else None}
 
 
 def row_of(plan: LaunchPlan) -> LaneRow | None:
     """The row of a plan whose transforms have an element a thread; None of others."""
     found: list[int] = []
+    pairs = False
     for launch in plan.pieces[0].launches:
         constants = dict(launch.kernel.unit.constants)
         if launch.kernel.name == "ntt_lanes_cluster":
             return LaneRow((constants["FIRST"], constants["SECOND"]), True, "of the plan")
-        if launch.kernel.name == "ntt_lanes_pass":
+        if launch.kernel.name in ("ntt_lanes_pass", "ntt_lane_pairs_pass"):
             found.append(constants["BITS"])
-    return LaneRow(tuple(found), False, "of the plan") if found else None
+            pairs = launch.kernel.name == "ntt_lane_pairs_pass"
+    return LaneRow(tuple(found), False, "of the plan", pairs) if found else None

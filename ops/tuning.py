@@ -207,7 +207,7 @@ _LARGE = TransformRow(
 _COMPILED = replace(
     _LARGE,
     compiled=(0, 1, 2),
-    source=_FIRST + "2^20 0.173, 2^22 0.675, 2^24 2.82 ms",
+    source=_FIRST + "2^18 0.0484, 2^20 0.177, 2^22 0.680 ms; passes whose shape is an argument 0.0545, 0.196, 0.761",
 )
 _ROWS = (
     TransformRow(1, None, 1, 8, 8, 128, 4, "unmeasured: no other threads hold so little"),
@@ -224,8 +224,7 @@ _ROWS = (
 TRANSFORM_TABLE: dict[str, tuple[TransformRow, ...]] = {
     # Four blocks spill on most of the others.
     ANY: (*_ROWS, replace(_LARGE, resident=3, source="unmeasured: spills the least")),
-    # Two compiled passes of 2^18 take 0.0695 ms after each other, though each alone takes less than the other kernel's.
-    "sm_90": (*_ROWS, replace(_LARGE, log_n=18, source="as the next sizes; unmeasured"), _COMPILED),
+    "sm_90": (*_ROWS[:-1], replace(_LARGE, log_n=17, source="as the next sizes; unmeasured"), _COMPILED),
     # A block's fibers cost by their number.
     CPU: (
         TransformRow(1, None, 1, 8, 8, 128, 1, "no other threads hold so little"),
@@ -250,11 +249,13 @@ def transform_row(kind: str, arch: str, k: int, log_total: int) -> TransformRow:
 @dataclass(frozen=True)
 class LaneRow:
     """How ntt runs with an element a thread (kernels/algo/ntt_lanes.cuh). digits: bits of each pass. cluster: both passes in
-    one launch, by clusters of blocks. source: as in Tuning."""
+    one launch, by clusters of blocks. source: as in Tuning. pairs: two elements a thread, where the transform has no factors
+    after it (kernels/algo/ntt_lane_pairs.cuh)."""
 
     digits: tuple[int, ...]
     cluster: bool
     source: str
+    pairs: bool = False
 
 
 # How a transform runs.
@@ -279,6 +280,12 @@ LANE_PASSES: dict[int, LaneBlock] = {
     8: LaneBlock(256, 2, (0,)),
 }
 
+# As LANE_PASSES, with two elements a thread: half as many threads, and half of the constants.
+LANE_PAIRS: dict[int, LaneBlock] = {
+    7: LaneBlock(64, 4, (2,)),
+    8: LaneBlock(128, 2, (2,)),
+}
+
 # By the digits of a transform that is one cluster: eight blocks, the most that every device takes.
 CLUSTER_BLOCKS = 8
 LANE_CLUSTERS: dict[tuple[int, int], LaneBlock] = {
@@ -293,6 +300,10 @@ _CLUSTER = LaneRow((), True, _LANES + "2^10 0.0048 ms, 0.0052 by two launches")
 _TWO = LaneRow(
     (), False, _LANES + "2^12 0.0059, 2^14 0.0080, 2^16 0.0184 ms; the passes of more elements a thread 14, 16, 23"
 )
+_PAIRS = LaneRow((), False, _FIRST + "2^15 0.0129, 2^16 0.0170 ms; an element a thread 0.0133, 0.0202", pairs=True)
+
+# From this k on.
+PAIRS_FROM = 15
 
 # Up to so many elements in all, log2.
 LANE_TOTAL = 16
@@ -307,7 +318,7 @@ def lane_row(kind: str, arch: str, k: int, log_total: int) -> LaneRow | None:
     cluster = next((digits for digits in LANE_CLUSTERS if sum(digits) == k), None)
     if cluster:
         return replace(_CLUSTER, digits=cluster) if has_clusters(arch) else None
-    return replace(_TWO, digits=near_equal(k, 2))
+    return replace(_PAIRS if k >= PAIRS_FROM else _TWO, digits=near_equal(k, 2))
 
 
 def has_clusters(arch: str) -> bool:

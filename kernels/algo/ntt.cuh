@@ -11,11 +11,11 @@
 // bits, reversed, in the lowest bits first (L = 1, then R, R R'..., and i' = high reversed: MIRRORED). Outputs j take the
 // place of t as they are or bit-reversed. Only a last pass may store elsewhere:
 //
-//   input      output     first pass    other passes     last pass stores
-//   natural    reversed               all in place, digits reversed
-//   natural    natural    -             digits natural   TRANSPOSED: at column + digit (n / R)
-//   reversed   natural    all in place, digits natural; the first loads rows through shared memory
-//   reversed   reversed   as above      as above         ROWS, at the reversed column
+//   order   the first pass loads              digits are stored    the last pass stores
+//   nr      columns                           reversed             rows, by shared memory (STORE_ROWS)
+//   nn      columns                           as they are          at column + digit (n / R) (TRANSPOSED)
+//   rn      rows, by shared memory            as they are          in place
+//   rr      rows, by shared memory            as they are          rows, at the reversed column (REVERSED_ROWS)
 //
 // A block takes a tile of C = T / R columns through its levels; thread u works on E = 2^LOG_E elements at a time. Between
 // levels they lie in shared memory, in place too: position = digits done (reversed) and digits to come. Values are lazy
@@ -103,6 +103,7 @@ template <class Args>
 struct ShapeOfArguments {
     static constexpr bool WHOLE = false;            // all tiles are full
     static constexpr int ROW_LOADS_AT_ONCE = 4;     // of a thread
+    static constexpr bool STREAMS = false;          // rows are loaded first and stored last, and not needed soon after
     const Args& args;
 
     __device__ __forceinline__ bool has(uint32_t flag) const { return (args.flags & flag) != 0; }
@@ -203,9 +204,10 @@ struct Columns {
     }
 
     // Returns the element's words above N, ored.
+    template <bool ONCE = false>
     static __device__ __forceinline__ uint32_t load(uint32_t* x, const uint32_t* array, uint64_t index) {
         uint32_t words[WORDS], above = 0;
-        element::load<WORDS>(words, array, index);
+        element::load<WORDS, ONCE>(words, array, index);
         limb::set_word<N>(x, 0);
         limb::copy<LOADED>(x, words);
         UNROLL
@@ -230,7 +232,7 @@ struct Columns {
             const uint32_t i = turn * shape.threads() + threadIdx.x;
             const uint32_t column = i >> (shape.bits() + 1), t = reversed(i >> 1 & ((1u << shape.bits()) - 1), shape.bits());
             uint4 part = make_uint4(0, 0, 0, 0);
-            if (inside(column)) part = from[i];
+            if (inside(column)) part = element::load_quad<SHAPE::STREAMS>(from + i);
             const uint32_t p = i & 1, to = spread(t << log_columns() | column);
             if (p < uint32_t(tile.PLANES)) tile.memory[p * tile.plane + to] = part;
             if (N > WORDS && p == 0) tile.memory[2 * tile.plane + to] = make_uint4(0, 0, 0, 0);
@@ -257,7 +259,7 @@ struct Columns {
             if (p < uint32_t(tile.PLANES)) part = tile.memory[p * tile.plane + spread(place << log_columns() | column)];
             uint4* at = to + (first_column << shape.bits()) * (WORDS / 4) + i;
             if (has(REVERSED_ROWS)) at = to + (store_base(global_column(column)) + place) * (WORDS / 4) + p;
-            *at = part;
+            element::store_quad<SHAPE::STREAMS>(at, part);
         }
     }
 

@@ -13,6 +13,7 @@ template <int BITS, int LOG_TILE, uint32_t FLAGS>
 struct CompiledShape {
     static constexpr bool WHOLE = true;
     static constexpr int E = 8, ROW_LOADS_AT_ONCE = 2 * E;
+    static constexpr bool STREAMS = true;
     static constexpr bool SIDE_BY_SIDE = (FLAGS & (FLAGS & MIRRORED ? LOAD_ROWS : LAST)) != 0;
     static_assert(BITS >= 2 && BITS <= LOG_TILE && LOG_TILE >= 8);
 
@@ -85,7 +86,7 @@ struct CompiledPass : Columns<M, SHAPE, Args> {
         const uint64_t step = uint64_t(1) << (args.log_stride + B);
         uint32_t above[R];
         UNROLL
-        for (int d = 0; d < R; ++d) above[d] = Base::load(x[d], args.in, from + d * step);
+        for (int d = 0; d < R; ++d) above[d] = Base::template load<has(CHECKED)>(x[d], args.in, from + d * step);
         if constexpr (has(CHECKED)) check<R>(x, above, [&](int d) { return from + d * step; });
     }
 
@@ -188,7 +189,7 @@ struct CompiledPass : Columns<M, SHAPE, Args> {
         if constexpr (L::FINAL && !has(STORE_ROWS)) {
             uint4* const to = sink.to + (has(REVERSED) ? REVERSE : D) * sink.step;
             if constexpr (has(COMBINES)) Base::combine(x, (to - reinterpret_cast<uint4*>(args.out)) / QUADS);
-            element::store<WORDS, LOADED>(reinterpret_cast<uint32_t*>(to), 0, x);
+            element::store<WORDS, LOADED, Level<RHO, B>::ENDS>(reinterpret_cast<uint32_t*>(to), 0, x);
         } else {
             tile.put(x, sink.place + spread(uint32_t(REVERSE) << (B + LOG_COLUMNS)));
         }

@@ -205,6 +205,28 @@ def test_an_element_a_thread(field: Field, digits: tuple[int, ...], kernels: Bac
         assert answer(kernels, request, NTT.plan_by(request, kernels.traits(), row)) == right(request)
 
 
+@pytest.mark.parametrize("digits", [(7,), (8,), (7, 7), (8, 7)], ids=str)
+@pytest.mark.parametrize("field", [BN254, BLS], ids=lambda field: field.name)
+def test_two_elements_a_thread(field: Field, digits: tuple[int, ...], kernels: Backend) -> None:
+    """Where there are factors after the transform, by an element a thread. Columns of several transforms in a block."""
+    row, k = LaneRow(digits, False, "a test", pairs=True), sum(digits)
+    for variant in VARIANTS if k <= 8 else VARIANTS[::5]:
+        request = question(field, k, 1 + 2 * (k < 9), variant, "pairs")
+        plan = NTT.plan_by(request, kernels.traits(), row)
+        name = "ntt_lanes_pass" if variant[1] else "ntt_lane_pairs_pass"
+        assert [launch.kernel.name for launch in plan.pieces[0].launches] == [name] * len(digits)
+        assert answer(kernels, request, plan) == right(request), variant
+    m, n = field.modulus, 1 << k
+    for values in ([m - 1] * n, [(m - 1) * (i.bit_count() & 1) for i in range(n)]):
+        request = ask(field, param_of(k), values)
+        assert answer(kernels, request, NTT.plan_by(request, kernels.traits(), row)) == right(request)
+    for bad in ((n - 1,), (0,), (n // 2,), (n // 3, n // 2 + 1)):
+        request = ask(field, param_of(k, order=Order.RN), [m if i in bad else m - 1 for i in range(n)])
+        with pytest.raises(RequestError) as refused:
+            answer(kernels, request, NTT.plan_by(request, kernels.traits(), row))
+        assert (refused.value.status, refused.value.index) == (Status.BAD_ELEMENT, min(bad))
+
+
 def lanes(digits: tuple[int, ...]) -> LaneRow:
     return LaneRow(digits, digits in LANE_CLUSTERS, "a test")
 

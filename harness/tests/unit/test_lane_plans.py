@@ -16,7 +16,7 @@ from limbd.ops.params.base import Field
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.transform_op import LOG_N, OWN_DOMAIN
 from limbd.ops.transform_shape import Order
-from limbd.ops.tuning import CLUSTER_BLOCKS, LANE_CLUSTERS, LANE_PASSES, LANE_TOTAL, lane_row
+from limbd.ops.tuning import CLUSTER_BLOCKS, LANE_CLUSTERS, LANE_PASSES, LANE_TOTAL, PAIRS_FROM, lane_row
 
 H200 = Traits("cuda", "sm_90", 132, 139 << 30)
 TURING = dataclasses.replace(H200, arch="sm_75")
@@ -55,7 +55,9 @@ def test_one_launch_up_to_2_10_and_two_up_to_2_16(field: Field) -> None:
                 if k in (9, 10):
                     assert found == ["ntt_lanes_cluster"]
                 else:
-                    assert found == ["ntt_lanes_pass"] * (1 if k < 9 else 2)
+                    pairs = k >= PAIRS_FROM and not inverse
+                    name = "ntt_lane_pairs_pass" if pairs else "ntt_lanes_pass"
+                    assert found == [name] * (1 if k < 9 else 2)
 
 
 def test_where_threads_hold_several_elements() -> None:
@@ -87,9 +89,10 @@ def test_blocks() -> None:
                 constants = dict(launch.kernel.unit.constants)
                 assert launch.block == launch.kernel.max_block == constants["THREADS"] and launch.block % 32 == 0
                 assert launch.shared <= SHARED_LIMIT and launch.grid % launch.kernel.cluster == 0
-                assert (launch.grid - 1) * launch.block < count << k <= launch.grid * launch.block
+                each = 2 if launch.kernel.name == "ntt_lane_pairs_pass" else 1
+                assert (launch.grid - 1) * each * launch.block < count << k <= launch.grid * each * launch.block
                 largest = constants.get("BITS", constants.get("FIRST"))
-                assert largest is not None and 1 << largest <= launch.block
+                assert largest is not None and 1 << largest <= each * launch.block
                 assert launch.shared // 32 // launch.block == max(0, largest - 6) + (launch.kernel.cluster > 1)
     assert CLUSTER_BLOCKS <= PORTABLE_CLUSTER
     for digits, block in LANE_CLUSTERS.items():
@@ -112,7 +115,8 @@ def test_levels_fill_the_table_in_order() -> None:
             assert at == table.nbytes
             row = row_of(plan)
             assert row is not None and sum(row.digits) == k
-            starts = [each[0].at for each in levels(row.digits)]
+            assert row.pairs == (k >= PAIRS_FROM and not inverse)
+            starts = [each[0].at for each in levels(row.digits, pairs=row.pairs)]
             first = launches(plan)[0]
             end = Part("table", table.nbytes - (CONSTANT_BYTES << k))
             assert first.pointers["before"] == (end if coset and not inverse else None)
@@ -123,7 +127,7 @@ def test_levels_fill_the_table_in_order() -> None:
                 if name in launch.pointers
             ]
             assert found == [Part("table", start) for start in starts]
-            assert [level.done for each in levels(row.digits) for level in each][-1] < k
+            assert [level.done for each in levels(row.digits, pairs=row.pairs) for level in each][-1] < k
 
 
 def test_first_and_last_passes_know_it() -> None:
@@ -143,7 +147,9 @@ def test_the_last_level_is_plain_where_nothing_follows_it() -> None:
     for k in range(1, LANE_TOTAL + 1):
         for inverse, coset in ((False, False), (True, False), (False, True), (True, True)):
             passes = launches(plan_of(BLS, param_of(k, inverse=inverse, coset=coset)))
-            ends = [dict(launch.kernel.unit.constants)["PLAIN_END"] for launch in passes]
+            pairs = k >= PAIRS_FROM and not inverse
+            name = "LAST_PASS" if pairs else "PLAIN_END"
+            ends = [dict(launch.kernel.unit.constants)[name] for launch in passes]
             plain = k > 1 and not (inverse and (coset or k == 2))
             assert ends == [0] * (len(passes) - 1) + [int(plain)], (k, inverse, coset)
 
@@ -164,13 +170,13 @@ def test_the_second_pass_overlaps_the_first() -> None:
 
 
 def test_levels_of_a_pass() -> None:
-    ((one,), (two, three)) = levels((2, 3))
+    ((one,), (two, three)) = levels((2, 3), pairs=False)
     assert (one.rho, one.digits, one.span, one.done, one.at) == (2, 2, 3, 0, 0)
     assert (two.rho, two.digits, two.span, two.done) == (1, 3, 0, 2)
     assert (three.rho, three.digits, three.span, three.done) == (2, 2, 0, 3)
     assert (one.constants, two.constants, three.constants) == (64, 8, 8)
     for digits in ((1,), (8,), (6, 4), (8, 8)):
-        found = [level for each in levels(digits) for level in each]
+        found = [level for each in levels(digits, pairs=False) for level in each]
         assert sum(level.rho for level in found) == sum(digits)
         assert all(b.at - a.at == a.constants * CONSTANT_BYTES for a, b in pairwise(found))
 
@@ -183,10 +189,10 @@ def test_a_cluster_is_launched_whole() -> None:
 
 
 def test_the_self_test_runs_the_plan_s_kernels() -> None:
-    for k in (1, 4, 8, 9, 10, 13):
+    for k, inverse in ((1, True), (4, True), (8, True), (9, True), (10, True), (13, True), (15, True), (15, False)):
         zeros = np.broadcast_to(np.zeros(1, np.uint32), (1 << k, 8))
         constants = {"omega": BLS.omega(k), "shift": BLS.generator or 1}
-        param = param_of(k, inverse=True, coset=True, order=Order.NR)
+        param = param_of(k, inverse=inverse, coset=True, order=Order.NR)
         request = Request(NTT, 1 << k, param, BLS.modulus, 32, {"x": zeros}, BLS, constants)
         plan = NTT.plan(request, H200)
         small = NTT.proof_request(request, plan)

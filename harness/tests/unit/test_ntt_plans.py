@@ -202,6 +202,21 @@ def test_memory_by_the_element(k: int) -> None:
         assert 0 <= ({24: 1, 28: 16}[k] << 30) - plan.tables[0].nbytes < 1 << 16
 
 
+def test_the_largest_sizes() -> None:
+    """On an H200: every variant of bn254_fr's 2^28 and bls12_381_fr's 2^29; of 2^30 what its memory holds, else the limit is told."""
+    for field, k in ((BN254, 28), (BLS, 29)):
+        for order in Order:
+            for inverse in (False, True):
+                param = param_of(k, order=order, inverse=inverse, coset=True)
+                assert len(launches(plan_of(field, param, 1 << k))) == 3
+    assert len(launches(plan_of(BLS, param_of(30, order=Order.NR), 1 << 30))) == 3
+    for param in (param_of(30), param_of(30, coset=True, order=Order.RN)):
+        tight = dataclasses.replace(H200, memory=135 << 30)
+        with pytest.raises(RequestError, match=f"may use {135 << 30}") as refused:
+            plan_of(BLS, param, 1 << 30, tight)
+        assert refused.value.status is Status.TOO_LARGE
+
+
 def test_tables_of_equal_keys_have_equal_contents() -> None:
     """A key has everything that the building kernels are told; two domains never share one, and two batches do."""
     made: dict[str, list[object]] = {}
@@ -238,7 +253,7 @@ def test_tables_are_shared_where_they_can_be() -> None:
 
 
 def test_the_self_test_runs_the_plan_s_kernels() -> None:
-    for k in (0, 3, 9, 18):
+    for k in (0, 3, 9, 17):
         request = blank(BLS, param_of(k, inverse=True, coset=True, order=Order.NR), 1 << k)
         plan = passes_of(BLS, request.param, request.n)
         small = NTT.proof_request(request, plan)
@@ -259,11 +274,11 @@ def compiled_in(plan: LaunchPlan) -> list[Launch]:
 
 
 def test_where_shapes_are_compiled_in() -> None:
-    """From 2^19 on, one device's architecture, fields of eight limbs; tiles are full and each unit has its launch's shape."""
-    for k in (18, 19, 20, 22, 24, 28):
+    """From 2^18 on, one device's architecture, fields of eight limbs; tiles are full and each unit has its launch's shape."""
+    for k in (17, 18, 20, 22, 24, 28):
         for order, inverse, coset in product(Order, (False, True), (False, True)):
             plan = plan_of(BN254, param_of(k, inverse=inverse, coset=coset, order=order), 1 << k, ROOMY)
-            assert len(compiled_in(plan)) == (len(launches(plan)) if k > 18 else 0)
+            assert len(compiled_in(plan)) == (len(launches(plan)) if k > 17 else 0)
             for launch in compiled_in(plan):
                 constants, values = dict(launch.kernel.unit.constants), launch.values
                 assert (constants["BITS"], constants["FLAGS"]) == (values["bits"], values["flags"])
