@@ -169,16 +169,18 @@ CASES = (
 def cases_of(op: str, moduli: Sequence[str], sizes: Sequence[int], samples: int, inputs: str = UNIFORM) -> list[Case]:
     """Every modulus with every n; small n once more, back to back. Ops on whole transforms: one of n elements. Raises
     InputError where n is no size of one."""
-    single = [Case(op, m, n, samples, inputs=inputs, param=_param_of(op, n)) for m in moduli for n in sizes]
+    single = [Case(op, m, n, samples, inputs=inputs, param=param_of_one(op, n)) for m in moduli for n in sizes]
     return [wanted for case in single for wanted in with_rounds(case)]
 
 
-def _param_of(op: str, n: int) -> int:
+def param_of_one(op: str, n: int, order: Order = Order.NN) -> int:
+    """The param word of a request for n elements: of ops on whole transforms, for one forward transform. Raises InputError
+    where n is no size of one."""
     if by_name(op).elementwise:
         return 0
     if n & (n - 1):
         raise InputError(f"{op}: n = {n} is no power of two")
-    return n.bit_length() - 1
+    return param_of(n.bit_length() - 1, order=order)
 
 
 def run_case(backend: Measurable, case: Case) -> Record:
