@@ -23,14 +23,11 @@ from limbd.worker.device.nvrtc import Nvrtc, Target, Usage
 # What the project supports with CUDA 13; the cuda12 extra adds sm_61 and sm_70.
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 
-# With the ones that the cuda12 extra adds: turns of the sample.
-EVERY_ARCHITECTURE = ("sm_61", "sm_70", *ARCHITECTURES)
-
 # Entries with a unit for each field, row and coset, most of the time of a whole check. Their rows are set by MEASURED, which is
-# checked in whole; each other architecture takes every fifth unit, from another one on, so that together they meet all.
-SAMPLED = ("ntt", "ntt_lanes", "quotient")
+# checked in whole; each of the others takes every eighth unit, from another one on, so that together they meet all.
+SAMPLED = ("ntt", "ntt_lanes", "ntt_lane_pairs", "quotient")
 MEASURED = "sm_90"
-TURNS = 5
+OTHERS = ("sm_61", "sm_70", *(arch for arch in ARCHITECTURES if arch != MEASURED))
 
 # NVRTC works on as many programs at once.
 THREADS = 2
@@ -99,16 +96,16 @@ def all_units(arch: str) -> tuple[Unit, ...]:
 
 
 def sample(arch: str) -> tuple[Unit, ...]:
-    """All units for MEASURED, and what stands at SAMPLED for another one."""
+    """All units for MEASURED, and what stands at SAMPLED for one of the OTHERS."""
     units = all_units(arch)
     if arch == MEASURED:
         return units
-    turn = EVERY_ARCHITECTURE.index(arch) % TURNS
+    turn = OTHERS.index(arch)
     left_out = {
         unit
         for entry in SAMPLED
         for i, unit in enumerate(unit for unit in units if unit.entry == entry)
-        if i % TURNS != turn
+        if i % len(OTHERS) != turn
     }
     return tuple(unit for unit in units if unit not in left_out)
 
@@ -161,7 +158,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         checked = check(arch, nvrtc, sample(arch) if options.sample else None)
         print("\n".join(report(checked)), flush=True)
         problems += [problem for one in checked for problem in one.problems()]
-    print("\n".join(problems) or f"{nvrtc.full_version}: nothing spills that may not", file=sys.stderr if problems else sys.stdout)
+    print(
+        "\n".join(problems) or f"{nvrtc.full_version}: nothing spills that may not",
+        file=sys.stderr if problems else sys.stdout,
+    )
     return 1 if problems else 0
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from limbd.harness import compile_check
-from limbd.harness.compile_check import ARCHITECTURES, EVERY_ARCHITECTURE, MEASURED, SAMPLED, Allowance, Checked
+from limbd.harness.compile_check import ARCHITECTURES, MEASURED, OTHERS, Allowance, Checked
 from limbd.kernels.source import ROOT, Sources
 from limbd.ops.base import Unit
 from limbd.ops.status import ServiceError, Status
@@ -73,11 +72,10 @@ def test_the_units_compile_and_nothing_spills(nvrtc: Nvrtc, arch: str) -> None:
     assert not [problem for one in checked for problem in one.problems()]
 
 
-def test_the_samples_meet_every_unit_on_more_than_one_architecture() -> None:
-    units = Counter(unit for arch in EVERY_ARCHITECTURE for unit in compile_check.sample(arch))
-    assert set(units) == {unit for arch in EVERY_ARCHITECTURE for unit in compile_check.all_units(arch)}
-    shared = [unit for unit in compile_check.all_units("sm_75") if unit.entry in SAMPLED]
-    assert shared and all(units[unit] > 1 for unit in shared)
+def test_the_samples_meet_every_unit() -> None:
+    met = {unit for arch in OTHERS for unit in compile_check.sample(arch)}
+    assert met == {unit for arch in OTHERS for unit in compile_check.all_units(arch)}
+    assert len(compile_check.sample("sm_75")) < len(compile_check.all_units("sm_75"))
     assert compile_check.sample(MEASURED) == compile_check.all_units(MEASURED)
 
 
