@@ -53,7 +53,7 @@ ALLOWANCES: tuple[Allowance, ...] = (
     *(Allowance(entry, "sm_70", 84, _THREE) for entry in ("ntt", "quotient")),
     *(Allowance(entry, arch, 20, _THREE) for entry in ("ntt", "quotient") for arch in ("sm_80", "sm_86", "sm_89")),
     Allowance("ntt", "sm_90", 116, _FOUR),
-    Allowance("ntt_compiled", "sm_90", 104, _FOUR),
+    Allowance("ntt_compiled", "sm_90", 116, _FOUR),
     Allowance("quotient", "sm_90", 76, _FOUR),
     *(Allowance(entry, "sm_100", 8, _THREE) for entry in ("ntt", "quotient")),
 )
