@@ -300,7 +300,7 @@ class CpuBackend:
         self._share(function, job, min(self._threads, -(-clusters // chunk)))
 
     def _share(self, function: Any, job: Job, threads: int) -> None:
-        """Runs the job on `threads` threads: one is this one."""
+        """Runs the job on `threads` workers; where one is enough, on this thread, which saves waking it."""
         if threads == 1:
             function(ctypes.byref(job))
             return
