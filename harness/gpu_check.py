@@ -8,11 +8,13 @@ was cut off. Correctness comes first: a benchmark is not begun after a failure.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,8 @@ PART_SECONDS = 540.0
 LARGEST_RECIPE, LARGEST_BY_FRAME = 24, 22
 
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
+# Processes that share the cases of each.
+SANITIZER_SHARES = 3
 
 
 @dataclass
@@ -159,20 +163,33 @@ def check_sanitize(check: Check) -> None:
     if tool is None:
         check.verdict("compute-sanitizer", False, failure="compute-sanitizer is not on the PATH")
         return
-    for name in SANITIZERS:
-        if not check.due(name):
-            continue
-        # Driver calls are checked by us; the bindings probe for functions that a driver may lack, which is no error.
-        options = ["--report-api-errors", "no"] if name == "memcheck" else []
-        command = [tool, "--tool", name, *options, "--error-exitcode", "9"]
-        command += [sys.executable, "-m", "limbd.harness.sanitize_cases", *["--transforms"] * check.transforms_alone]
-        left = max(10.0, check.end - time.monotonic())
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=left, check=False)
-        except subprocess.TimeoutExpired:
-            check.verdict(name, False, failure=f"not done after {left:.0f} s")
-            continue
-        check.verdict(name, done.returncode == 0, status=done.returncode, output=_ends(done.stdout + done.stderr))
+    due = [name for name in SANITIZERS if check.due(name)]
+    with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
+        # All at once: most of their time is the reference's, one processor each.
+        runs = {
+            name: [pool.submit(_sanitize, check, tool, name, index) for index in range(SANITIZER_SHARES)]
+            for name in due
+        }
+    for name, shares in runs.items():
+        done = [share.result() for share in shares]
+        check.verdict(name, all(ok for ok, _ in done), output=[text for _, text in done])
+
+
+def _sanitize(check: Check, tool: str, name: str, index: int) -> tuple[bool, str]:
+    """One tool over one share of the cases: whether it found nothing, and what it printed."""
+    # Driver calls are checked by us; the bindings probe for functions that a driver may lack, which is no error.
+    options = ["--report-api-errors", "no"] if name == "memcheck" else []
+    command = [tool, "--tool", name, *options, "--error-exitcode", "9"]
+    command += [sys.executable, "-m", "limbd.harness.sanitize_cases", "--share", str(index), str(SANITIZER_SHARES)]
+    command += ["--transforms"] * check.transforms_alone
+    left = max(10.0, check.end - time.monotonic())
+    begin = time.monotonic()
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=left, check=False)
+    except subprocess.TimeoutExpired:
+        return False, f"not done after {left:.0f} s"
+    seconds = time.monotonic() - begin
+    return done.returncode == 0, f"status {done.returncode}, {seconds:.0f} s: {_ends(done.stdout + done.stderr)}"
 
 
 def _ends(text: str, length: int = 1500) -> str:
