@@ -64,6 +64,10 @@ class Check:
     def transforms_alone(self) -> bool:
         return set(self.ops) <= transforms.VARIANTS.keys()
 
+    def asked(self, case: str) -> bool:
+        """Whether --match has a part of its name."""
+        return any(text in case for text in self.options.match.split(","))
+
     def backend(self, **options: Any) -> CudaBackend:
         return CudaBackend(self.options.device, cache=Cache(self.options.cache_dir), **options)
 
@@ -134,8 +138,7 @@ def check_bench(check: Check) -> None:
     backend = check.backend()
     try:
         for case in bench.CASES:
-            asked = any(text in case.name for text in check.options.match.split(","))
-            if not asked or case.op not in check.ops or not check.due(case.name):
+            if not check.asked(case.name) or case.op not in check.ops or not check.due(case.name):
                 continue
             try:
                 values = bench.run_case(backend, case)
@@ -151,7 +154,7 @@ def check_bench(check: Check) -> None:
 def check_worker(check: Check) -> None:
     """Streaming through a budget, pipelining, a killed child, whole frames: see worker_check."""
     for case, run in worker_check.cases(check.options.device, check.options.cache_dir).items():
-        if check.due(case):
+        if check.asked(case) and check.due(case):
             ok, values = run()
             print(f"{case}: { {k: v for k, v in values.items() if not isinstance(v, list)} }")
             check.verdict(case, ok, **values)
@@ -257,7 +260,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cache-dir", type=Path, help="folder of compiled kernels")
     parser.add_argument("--seed", default="1", help="of the fuzzer (default: %(default)s)")
     parser.add_argument(
-        "--match", default="", help="bench: only cases whose name holds one of these texts, comma-separated"
+        "--match", default="", help="bench, worker: only cases whose name holds one of these texts, comma-separated"
     )
     names = [op.name for op in OPS]
     parser.add_argument(
