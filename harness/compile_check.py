@@ -2,8 +2,8 @@
 
     python -m limbd.harness.compile_check --arch sm_75,sm_90
 
-prints a line for each function and exits with 1 if a compile fails or a function spills. --sample, which the test command
-uses, takes a part of the transforms' units on every architecture but sm_90.
+prints a line for each function and exits with 1 if a compile fails or a function spills. --daily, which the test command
+uses, takes today's part: see daily().
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import date
 
 from limbd.kernels.source import Sources
 from limbd.ops import OPS
@@ -23,11 +24,12 @@ from limbd.worker.device.nvrtc import Nvrtc, Target, Usage
 # What the project supports with CUDA 13; the cuda12 extra adds sm_61 and sm_70.
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 
-# Entries with a unit for each field, row and coset, most of the time of a whole check. Their rows are set by MEASURED, which is
-# checked in whole; each of the others takes every eighth unit, from another one on, so that together they meet all.
-SAMPLED = ("ntt", "ntt_lanes", "ntt_lane_pairs", "quotient")
+# What the rows of the tuning are measured on.
 MEASURED = "sm_90"
-OTHERS = ("sm_61", "sm_70", *(arch for arch in ARCHITECTURES if arch != MEASURED))
+
+# Entries with a unit for each field, row and coset, most of the time of a whole check; a day takes one share of each.
+SHARED = ("ntt", "ntt_lanes", "ntt_lane_pairs", "ntt_lanes_cluster", "quotient")
+SHARES = 8
 
 # NVRTC works on as many programs at once.
 THREADS = 2
@@ -95,17 +97,23 @@ def all_units(arch: str) -> tuple[Unit, ...]:
     return tuple(dict.fromkeys(unit for op in OPS for unit in op.units(kind)))
 
 
-def sample(arch: str) -> tuple[Unit, ...]:
-    """All units for MEASURED, and what stands at SAMPLED for one of the OTHERS."""
+def daily(architectures: Sequence[str], day: int) -> tuple[tuple[str, tuple[Unit, ...]], ...]:
+    """The part of a whole check that is the day's (a number that grows by one a day): MEASURED and, by turns, one of the other
+    architectures, each with one share of the units of SHARED. A round of days meets all of them."""
+    others = [arch for arch in architectures if arch != MEASURED]
+    days = [(MEASURED, day)] if MEASURED in architectures else []
+    if others:
+        days.append((others[day % len(others)], day // len(others)))
+    return tuple((arch, _share(arch, turn % SHARES)) for arch, turn in days)
+
+
+def _share(arch: str, turn: int) -> tuple[Unit, ...]:
     units = all_units(arch)
-    if arch == MEASURED:
-        return units
-    turn = OTHERS.index(arch)
     left_out = {
         unit
-        for entry in SAMPLED
+        for entry in SHARED
         for i, unit in enumerate(unit for unit in units if unit.entry == entry)
-        if i % len(OTHERS) != turn
+        if i % SHARES != turn
     }
     return tuple(unit for unit in units if unit not in left_out)
 
@@ -144,9 +152,7 @@ def report(checked: Iterable[Checked]) -> Iterator[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m limbd.harness.compile_check", description=__doc__.splitlines()[0])
     parser.add_argument("--arch", default=",".join(ARCHITECTURES), help="comma-separated, such as sm_75,sm_90")
-    parser.add_argument(
-        "--sample", action="store_true", help=f"fewer units of {', '.join(SAMPLED)}, but for {MEASURED}"
-    )
+    parser.add_argument("--daily", action="store_true", help=f"today's part: {MEASURED} and one other, fewer units")
     options = parser.parse_args(arguments)
     try:
         nvrtc = Nvrtc()
@@ -154,8 +160,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     problems: list[str] = []
-    for arch in options.arch.split(","):
-        checked = check(arch, nvrtc, sample(arch) if options.sample else None)
+    architectures = options.arch.split(",")
+    todo = [(arch, all_units(arch)) for arch in architectures]
+    if options.daily:
+        todo = list(daily(architectures, date.today().toordinal()))
+    for arch, units in todo:
+        checked = check(arch, nvrtc, units)
         print("\n".join(report(checked)), flush=True)
         problems += [problem for one in checked for problem in one.problems()]
     print(

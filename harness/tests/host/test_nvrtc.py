@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib.util
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from limbd.harness import compile_check
-from limbd.harness.compile_check import ARCHITECTURES, MEASURED, OTHERS, Allowance, Checked
+from limbd.harness.compile_check import ARCHITECTURES, Allowance, Checked
 from limbd.kernels.source import ROOT, Sources
 from limbd.ops.base import Unit
 from limbd.ops.status import ServiceError, Status
@@ -61,22 +62,30 @@ def sources(tmp_path: Path) -> Sources:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_the_units_compile_and_nothing_spills(nvrtc: Nvrtc, arch: str) -> None:
-    checked = compile_check.check(arch, nvrtc, compile_check.sample(arch))
-    # Shapes are compiled in where a row of the tuning asks for it; there are clusters from sm_90 on.
-    absent = set() if any(row.compiled for row in transform_rows("cuda", arch)) else {"ntt_compiled"}
-    absent |= set() if has_clusters(arch) else {"ntt_lanes_cluster"}
-    assert {one.unit.entry for one in checked} == {file.stem for file in (ROOT / "entry").glob("*.cu")} - absent
+@pytest.mark.parametrize("turn", range(2), ids=("measured", "other"))
+def test_todays_units_compile_and_nothing_spills(nvrtc: Nvrtc, turn: int) -> None:
+    arch, units = compile_check.daily(ARCHITECTURES, date.today().toordinal())[turn]
+    checked = compile_check.check(arch, nvrtc, units)
     assert all(one.usage for one in checked)
     assert not [problem for one in checked for problem in one.problems()]
 
 
-def test_the_samples_meet_every_unit() -> None:
-    met = {unit for arch in OTHERS for unit in compile_check.sample(arch)}
-    assert met == {unit for arch in OTHERS for unit in compile_check.all_units(arch)}
-    assert len(compile_check.sample("sm_75")) < len(compile_check.all_units("sm_75"))
-    assert compile_check.sample(MEASURED) == compile_check.all_units(MEASURED)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_every_entry_is_compiled_where_it_can_be(arch: str) -> None:
+    # Shapes are compiled in where a row of the tuning asks for it; there are clusters from sm_90 on.
+    absent = set() if any(row.compiled for row in transform_rows("cuda", arch)) else {"ntt_compiled"}
+    absent |= set() if has_clusters(arch) else {"ntt_lanes_cluster"}
+    entries = {file.stem for file in (ROOT / "entry").glob("*.cu")}
+    assert {unit.entry for unit in compile_check.all_units(arch)} == entries - absent
+
+
+def test_a_round_of_days_compiles_every_unit_for_every_architecture() -> None:
+    met: dict[str, set[Unit]] = {arch: set() for arch in ARCHITECTURES}
+    for day in range(compile_check.SHARES * (len(ARCHITECTURES) - 1)):
+        for arch, units in compile_check.daily(ARCHITECTURES, day):
+            met[arch].update(units)
+            assert len(units) < len(compile_check.all_units(arch)) * 2 / 3
+    assert met == {arch: set(compile_check.all_units(arch)) for arch in ARCHITECTURES}
 
 
 def test_a_checked_build_compiles_too(nvrtc: Nvrtc) -> None:
