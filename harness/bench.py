@@ -31,8 +31,8 @@ from limbd.ops.ntt import param_of
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
 from limbd.ops.params.layout import from_ints
-from limbd.ops.transform import Order
 from limbd.ops.transform_op import TransformOp
+from limbd.ops.transform_shape import Order
 from limbd.ops.tuning import batch_tuning, tuning
 from limbd.worker.device.measurement import Measurable, take_samples
 
@@ -48,7 +48,12 @@ HOST_RUNS = 5
 
 # Up to this many elements a launch costs about as much as its work: then rounds back to back are measured as well.
 SMALL = 100_000
+SMALL_TRANSFORMS = 1 << 18
 SMALL_ROUNDS = 32
+
+# Above this many elements of transforms a sample copies and compares hundreds of megabytes.
+LARGE_TRANSFORMS = 1 << 20
+LARGE_SAMPLES = 20
 
 # Input sets rotate until they hold this much together: several times the caches of the cards of today.
 ROTATION_BYTES = 256 << 20
@@ -103,6 +108,17 @@ EVEN_225 = f"{(1 << 224) + (1 << 200) + 0x1234567890:x}"
 EVEN_256 = f"{(1 << 255) + (0xFEDCBA9876543210 << 64) + 2:x}"
 ODD_256 = f"{(1 << 256) - (1 << 200) - 0x12345:x}"
 
+
+def with_rounds(case: Case) -> tuple[Case, ...]:
+    """The case and, where it is small, the same once more with rounds back to back."""
+    small = SMALL if by_name(case.op).elementwise else SMALL_TRANSFORMS
+    return (case, dataclasses.replace(case, back_to_back=SMALL_ROUNDS)) if case.n <= small else (case,)
+
+
+def transform_case(op: str, field: str, n: int, param: int) -> Case:
+    return Case(op, field, n, LARGE_SAMPLES if n > LARGE_TRANSFORMS else SAMPLES, param=param)
+
+
 # The cases that the project's speed claims rest on.
 CASES = (
     *(
@@ -134,33 +150,37 @@ CASES = (
         for op in ("mod-inv", "mod-inv-batch")
     ),
     *(
-        Case("ntt", field, 1 << k, param=param_of(k, order=order))
+        case
         for field in ("bn254_fr", "bls12_381_fr")
         for order in (Order.NN, Order.NR)
         for k in range(10, 25, 2)
+        for case in with_rounds(transform_case("ntt", field, 1 << k, param_of(k, order=order)))
     ),
-    Case("ntt", "bn254_fr", 64 << 12, param=param_of(12)),
-    *(Case("quotient", field, 1 << k, param=k) for field in ("bn254_fr", "bls12_381_fr") for k in range(10, 23, 2)),
+    *with_rounds(transform_case("ntt", "bn254_fr", 64 << 12, param_of(12))),
+    *(
+        case
+        for field in ("bn254_fr", "bls12_381_fr")
+        for k in range(10, 23, 2)
+        for case in with_rounds(transform_case("quotient", field, 1 << k, k))
+    ),
 )
 
 
 def cases_of(op: str, moduli: Sequence[str], sizes: Sequence[int], samples: int, inputs: str = UNIFORM) -> list[Case]:
     """Every modulus with every n; small n once more, back to back. Ops on whole transforms: one of n elements. Raises
     InputError where n is no size of one."""
-    single = [Case(op, m, n, samples, inputs=inputs, param=_param_of(op, n)) for m in moduli for n in sizes]
-    return [
-        wanted
-        for case in single
-        for wanted in ((case, dataclasses.replace(case, back_to_back=SMALL_ROUNDS)) if case.n <= SMALL else (case,))
-    ]
+    single = [Case(op, m, n, samples, inputs=inputs, param=param_of_one(op, n)) for m in moduli for n in sizes]
+    return [wanted for case in single for wanted in with_rounds(case)]
 
 
-def _param_of(op: str, n: int) -> int:
+def param_of_one(op: str, n: int, order: Order = Order.NN) -> int:
+    """The param word of a request for n elements: of ops on whole transforms, for one forward transform. Raises InputError
+    where n is no size of one."""
     if by_name(op).elementwise:
         return 0
     if n & (n - 1):
         raise InputError(f"{op}: n = {n} is no power of two")
-    return n.bit_length() - 1
+    return param_of(n.bit_length() - 1, order=order)
 
 
 def run_case(backend: Measurable, case: Case) -> Record:

@@ -16,12 +16,13 @@ from limbd.harness.kat import first_difference
 from limbd.harness.targets import BackendTarget
 from limbd.ops import quotient
 from limbd.ops.base import Limbs, Op
+from limbd.ops.domain import transforms
 from limbd.ops.ntt import NTT, param_of
 from limbd.ops.params.base import Field
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.layout import PLAIN_LIMBS
 from limbd.ops.quotient import QUOTIENT
-from limbd.ops.transform import Order, transforms
+from limbd.ops.transform_shape import Order
 from limbd.worker.device.base import Backend
 
 # Vectors of one size and field at the most: all of a pair modulo 257, all of four elements modulo 17. Of quotient, pairs of

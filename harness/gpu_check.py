@@ -8,16 +8,28 @@ was cut off. Correctness comes first: a benchmark is not begun after a failure.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from limbd.harness import bench, exhaustive, fuzz, kat, long_batches, report, sanitize_cases, worker_check
+from limbd.harness import (
+    bench,
+    exhaustive,
+    fuzz,
+    kat,
+    long_batches,
+    report,
+    sanitize_cases,
+    transforms,
+    worker_check,
+)
 from limbd.ops import OPS
 from limbd.worker.client import Client
 from limbd.worker.device import driver, nvml
@@ -30,6 +42,8 @@ PART_SECONDS = 540.0
 LARGEST_RECIPE, LARGEST_BY_FRAME = 24, 22
 
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
+# Processes that share the cases of each.
+SANITIZER_SHARES = 3
 
 
 @dataclass
@@ -41,12 +55,22 @@ class Check:
     end: float
     failures: int = 0
 
+    @property
+    def ops(self) -> list[str]:
+        """Those that were asked for."""
+        return self.options.ops or [op.name for op in OPS]
+
+    @property
+    def transforms_alone(self) -> bool:
+        return set(self.ops) <= transforms.VARIANTS.keys()
+
     def backend(self, **options: Any) -> CudaBackend:
         return CudaBackend(self.options.device, cache=Cache(self.options.cache_dir), **options)
 
     def due(self, case: str) -> bool:
-        """Whether the case is still to be done: not in the file, and time is left."""
-        if case in self.journal.done:
+        """Whether the case is still to be done: asked for, not in the file, and time is left."""
+        asked = any(text in case for text in self.options.match.split(","))
+        if not asked or case in self.journal.done:
             return False
         if time.monotonic() > self.end:
             print(f"{case}: not begun, out of time (--resume goes on here)")
@@ -65,13 +89,14 @@ def check_kat(check: Check) -> None:
     backend = check.backend(poison=True)
     try:
         if check.due("vectors"):
-            found = kat.run(backend, largest=LARGEST_RECIPE)
+            found = kat.run(backend, check.ops, largest=LARGEST_RECIPE)
             found.print()
             check.verdict("vectors", found.ok, passed=found.passed, failed=found.failed, failures=found.failures[:10])
         if check.due("block edges"):
-            wrong = sanitize_cases.failures(backend)
+            chosen = sanitize_cases.transform_failures if check.transforms_alone else sanitize_cases.failures
+            wrong = chosen(backend)
             check.verdict("block edges", not wrong, failures=wrong[:10])
-        for op in OPS:
+        for op in (op for op in OPS if op.name in check.ops):
             case = f"exhaustive {op.name}"
             if check.due(case):
                 wrong, compared = exhaustive.run(backend, op)
@@ -80,7 +105,7 @@ def check_kat(check: Check) -> None:
         backend.close()
     if check.due("vectors through frames"):
         with Client(backend="cuda", devices=(check.options.device,), cache=check.options.cache_dir) as client:
-            found = kat.run(client, name="limbd pipe --backend cuda", largest=LARGEST_BY_FRAME)
+            found = kat.run(client, check.ops, name="limbd pipe --backend cuda", largest=LARGEST_BY_FRAME)
         found.print()
         check.verdict("vectors through frames", found.ok, passed=found.passed, failed=found.failed)
 
@@ -110,7 +135,7 @@ def check_bench(check: Check) -> None:
     backend = check.backend()
     try:
         for case in bench.CASES:
-            if check.options.match not in case.name or not check.due(case.name):
+            if case.op not in check.ops or not check.due(case.name):
                 continue
             try:
                 values = bench.run_case(backend, case)
@@ -138,20 +163,33 @@ def check_sanitize(check: Check) -> None:
     if tool is None:
         check.verdict("compute-sanitizer", False, failure="compute-sanitizer is not on the PATH")
         return
-    for name in SANITIZERS:
-        if not check.due(name):
-            continue
-        # Driver calls are checked by us; the bindings probe for functions that a driver may lack, which is no error.
-        options = ["--report-api-errors", "no"] if name == "memcheck" else []
-        command = [tool, "--tool", name, *options, "--error-exitcode", "9"]
-        command += [sys.executable, "-m", "limbd.harness.sanitize_cases"]
-        left = max(10.0, check.end - time.monotonic())
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=left, check=False)
-        except subprocess.TimeoutExpired:
-            check.verdict(name, False, failure=f"not done after {left:.0f} s")
-            continue
-        check.verdict(name, done.returncode == 0, status=done.returncode, output=_ends(done.stdout + done.stderr))
+    due = [name for name in SANITIZERS if check.due(name)]
+    with ThreadPoolExecutor(max(1, os.cpu_count() or 1)) as pool:
+        # All at once: most of their time is the reference's, one processor each.
+        runs = {
+            name: [pool.submit(_sanitize, check, tool, name, index) for index in range(SANITIZER_SHARES)]
+            for name in due
+        }
+    for name, shares in runs.items():
+        done = [share.result() for share in shares]
+        check.verdict(name, all(ok for ok, _ in done), output=[text for _, text in done])
+
+
+def _sanitize(check: Check, tool: str, name: str, index: int) -> tuple[bool, str]:
+    """One tool over one share of the cases: whether it found nothing, and what it printed."""
+    # Driver calls are checked by us; the bindings probe for functions that a driver may lack, which is no error.
+    options = ["--report-api-errors", "no"] if name == "memcheck" else []
+    command = [tool, "--tool", name, *options, "--error-exitcode", "9"]
+    command += [sys.executable, "-m", "limbd.harness.sanitize_cases", "--share", str(index), str(SANITIZER_SHARES)]
+    command += ["--transforms"] * check.transforms_alone
+    left = max(10.0, check.end - time.monotonic())
+    begin = time.monotonic()
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=left, check=False)
+    except subprocess.TimeoutExpired:
+        return False, f"not done after {left:.0f} s"
+    seconds = time.monotonic() - begin
+    return done.returncode == 0, f"status {done.returncode}, {seconds:.0f} s: {_ends(done.stdout + done.stderr)}"
 
 
 def _ends(text: str, length: int = 1500) -> str:
@@ -218,7 +256,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--commit", help="the commit of this tree, where it has no history")
     parser.add_argument("--cache-dir", type=Path, help="folder of compiled kernels")
     parser.add_argument("--seed", default="1", help="of the fuzzer (default: %(default)s)")
-    parser.add_argument("--match", default="", help="bench: only cases whose name holds this text")
+    parser.add_argument("--match", default="", help="only cases whose name holds one of these texts, comma-separated")
+    names = [op.name for op in OPS]
+    parser.add_argument(
+        "--ops", nargs="+", choices=names, metavar="OP", help="these ops alone (not in fuzz and worker)"
+    )
     return parser
 
 

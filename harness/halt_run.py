@@ -13,12 +13,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from limbd.harness import bench, exhaustive, fuzz, kat, long_batches, machine, report
+from limbd.harness import bench, exhaustive, fuzz, kat, long_batches, machine, report, transforms
 from limbd.harness.candidates import Candidate, Options, resolve
 from limbd.harness.halt import CORRECTNESS, PAIR
 from limbd.harness.inputs import Residues, operands
@@ -28,15 +29,32 @@ from limbd.harness.report import Record
 from limbd.harness.targets import BackendTarget
 from limbd.ops import by_name
 from limbd.ops.base import LaunchPlan, Limbs, Request, Traits
+from limbd.ops.domain import field_of
+from limbd.ops.ntt import NTT
 from limbd.ops.params import fields
+from limbd.ops.params.base import Field
 from limbd.ops.params.layout import from_ints
 from limbd.ops.status import LimbdError
+from limbd.ops.transform_shape import Order
 from limbd.worker.device.base import BackendInfo, Outcome
 from limbd.worker.device.measurement import Measurable, Measurement
 
 FUZZ_ELEMENTS = 100_000
 # Batches long enough for its own kernel are few in so many.
 LONG_FUZZ_ELEMENTS = 1_000_000
+# Questions of transforms have two thousand at the most, and each field costs a compilation.
+TRANSFORM_FUZZ_ELEMENTS = 50_000
+
+# Recipes of up to 2^14 elements: what two passes of every split do, in a second.
+LARGEST_RECIPE = 14
+
+# Transforms of so many elements and more are measured with two input sets, which no cache holds: the reference takes
+# seconds for its few results of one.
+LARGE_TRANSFORM = 1 << 20
+LARGE_SETS = 2
+
+# Of a plan's cases, inputs that every candidate's edges share.
+KEPT_EDGES = 8
 
 Say = Callable[[str], None]
 
@@ -81,8 +99,12 @@ def run_plan(plan: Plan, backend: Measurable, path: Path, commit: str, *, second
     for candidate in plan.candidates:
         if candidate in wrong or not _check_candidate(run, candidate, sides[candidate]):
             say(f"{candidate} is wrong: it is not measured")
-            continue
-        _measure_candidate(run, candidate, sides)
+            wrong.add(candidate)
+    for case in dict.fromkeys(plan.cases):
+        for candidate in plan.candidates:
+            asked = candidate not in wrong and (not case.only or candidate in case.only)
+            if asked and not _measure(run, case, candidate, sides):
+                wrong.add(candidate)
     return not run.unreached
 
 
@@ -109,15 +131,24 @@ def _check_candidate(run: Run, candidate: str, side: Candidate) -> bool:
     return True
 
 
+def _target(run: Run, side: Candidate) -> BackendTarget:
+    """Who answers. Transforms in toy fields are left to the exhaustive run: every field has kernels of its own to compile."""
+    target = BackendTarget(Substituted(run.backend, side))
+    target.toys = by_name(run.plan.op).elementwise
+    return target
+
+
 def _kat(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
-    found = kat.run(Substituted(run.backend, side), [run.plan.op])
+    target = _target(run, side)
+    found = kat.run(target, [run.plan.op], largest=LARGEST_RECIPE)
     return found.failures, found.passed
 
 
 def _fuzz(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
     op = run.plan.op
-    elements = LONG_FUZZ_ELEMENTS if op == long_batches.OP else FUZZ_ELEMENTS
-    found = fuzz.run(Substituted(run.backend, side), seed=run.plan.number, ops=[op], elements=elements)
+    elements = TRANSFORM_FUZZ_ELEMENTS if not by_name(op).elementwise else FUZZ_ELEMENTS
+    elements = LONG_FUZZ_ELEMENTS if op == long_batches.OP else elements
+    found = fuzz.run(_target(run, side), seed=run.plan.number, ops=[op], elements=elements)
     return [failure.text for failure in found.failures], sum(found.elements.values())
 
 
@@ -126,7 +157,10 @@ def _exhaustive(run: Run, candidate: str, side: Candidate) -> tuple[list[str], i
 
 
 def _edges(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
-    """Hard operands modulo the plan's own moduli, with every set of options that is measured, n around blocks."""
+    """Hard operands modulo the plan's own moduli, with every set of options that is measured, n around blocks; of transforms
+    the sizes that are measured."""
+    if not by_name(run.plan.op).elementwise:
+        return _transform_edges(run, candidate, side)
     failures: list[str] = []
     compared = 0
     asked = dict.fromkeys((case.modulus, case.options) for case in run.plan.cases_of(candidate))
@@ -139,6 +173,40 @@ def _edges(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
             if bad is not None:
                 failures.append(f"mod {modulus} n={len(expected)} {dict(options) or ''} first at index {bad}")
     return failures, compared
+
+
+def _transform_edges(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
+    """Every transform that is measured, once of hard elements, judged at a few places where it is long, and once of elements
+    that are all m - 1, judged whole: their sum, then zeros."""
+    failures: list[str] = []
+    compared = 0
+    op = run.plan.op
+    asked = dict.fromkeys((case.modulus, _param(op, case), case.options) for case in run.plan.cases_of(candidate))
+    for modulus, param, options in asked:
+        target = Substituted(run.backend, side, dict(options))
+        request = _edge_request(op, modulus, param)
+        bad, right = transforms.wrong(request, target.result(request), bench.CHECKED)
+        found = [bad]
+        compared += right
+        if op == NTT.name:
+            request = transforms.equal_request(_field(op, modulus), param)
+            result = target.result(request)
+            expected = np.zeros_like(result)
+            expected[0] = from_ints([-request.n % request.modulus])[0]
+            found.append(first_difference(result, expected))
+            compared += request.n
+        told = f"{op} mod {modulus} param={param:#x} {dict(options) or ''}"
+        failures += [f"{told} first at index {index}" for index in found if index is not None]
+    return failures, compared
+
+
+@lru_cache(maxsize=KEPT_EDGES)
+def _edge_request(op: str, modulus: str, param: int) -> Request:
+    return transforms.edge_request(op, _field(op, modulus), param)
+
+
+def _field(op: str, modulus: str) -> Field:
+    return fields.by_name(modulus) or field_of(op, int(modulus, 16), toys=True)
 
 
 def _edge_batches(op: str, modulus: str, side: Candidate) -> list[tuple[Residues, dict[str, Limbs]]]:
@@ -202,6 +270,12 @@ class Substituted:
         np.frombuffer(result, np.uint8)[:] = 0xA5
         return self._backend.run(request, self._side.plan(request, self.traits(), self._options), result)
 
+    def result(self, request: Request) -> Limbs:
+        """What the side answers."""
+        result = bench.empty_result(request)
+        self.run(request, LaunchPlan((), 1, ()), result.data.cast("B"))
+        return result
+
     def finish(self, ticket: Outcome) -> Outcome:
         return ticket
 
@@ -215,20 +289,33 @@ class Substituted:
 # --- measuring ------------------------------------------------------------------------------------------------------------
 
 
-def _measure_candidate(run: Run, candidate: str, sides: dict[str, Candidate]) -> None:
-    for case in run.plan.cases_of(candidate):
-        name = f"{candidate} {case.name}"
-        if not run.due(name):
-            continue
-        try:
-            values = measure_pair(run.plan, case, run.backend, sides[case.incumbent], sides[candidate])
-        except CandidateWrong as error:
-            run.add(name, PAIR, candidate, plan_case=case.name, metric=run.plan.metric, ok=False, failure=str(error))
-            run.say(f"{name}: WRONG: {error}")
-            return
-        run.add(name, PAIR, candidate, plan_case=case.name, ok=True, **values)
-        medians = [report.summary(values[key])["median"] for key in ("incumbent_samples", "candidate_samples")]
-        run.say(f"{name}: {medians[0]:.4f} / {medians[1]:.4f} ms = {medians[0] / medians[1]:.3f}x")
+def _measure(run: Run, case: PlanCase, candidate: str, sides: dict[str, Candidate]) -> bool:
+    """One case, if it is due. False where the candidate was wrong."""
+    name = f"{candidate} {case.name}"
+    if not run.due(name):
+        return True
+    try:
+        values = measure_pair(run.plan, case, run.backend, sides[case.incumbent], sides[candidate])
+    except CandidateWrong as error:
+        run.add(name, PAIR, candidate, plan_case=case.name, metric=run.plan.metric, ok=False, failure=str(error))
+        run.say(f"{name}: WRONG: {error}")
+        return False
+    run.add(name, PAIR, candidate, plan_case=case.name, ok=True, **values)
+    medians = [report.summary(values[key])["median"] for key in ("incumbent_samples", "candidate_samples")]
+    run.say(f"{name}: {medians[0]:.4f} / {medians[1]:.4f} ms = {medians[0] / medians[1]:.3f}x")
+    return True
+
+
+def _param(op: str, case: PlanCase) -> int:
+    return bench.param_of_one(op, case.n, Order[case.order.upper()] if case.order else Order.NN)
+
+
+@lru_cache(maxsize=1)
+def _requests(asked: bench.Case) -> tuple[Request, ...]:
+    """The input sets, which all candidates share."""
+    large = not by_name(asked.op).elementwise and asked.n >= LARGE_TRANSFORM
+    sets = min(bench.rotation(asked), LARGE_SETS) if large else bench.rotation(asked)
+    return tuple(bench.request_of(asked, seed) for seed in range(sets))
 
 
 class CandidateWrong(AssertionError):
@@ -237,8 +324,9 @@ class CandidateWrong(AssertionError):
 
 def measure_pair(plan: Plan, case: PlanCase, backend: Measurable, incumbent: Candidate, candidate: Candidate) -> Record:
     """Samples of both sides in turn: A B A B. Raises CandidateWrong, and WrongResult where the incumbent is wrong."""
-    asked = bench.Case(plan.op, case.modulus, case.n, case.samples, case.back_to_back, case.inputs)
-    requests = [bench.request_of(asked, seed) for seed in range(bench.rotation(asked))]
+    param = _param(plan.op, case)
+    asked = bench.Case(plan.op, case.modulus, case.n, case.samples, case.back_to_back, case.inputs, param)
+    requests = _requests(asked)
     traits = dataclasses.replace(backend.traits(), whole=True)
     plans = [side.plan(requests[0], traits, dict(case.options)) for side in (incumbent, candidate)]
     results = [[bench.empty_result(request) for request in requests] for _ in plans]

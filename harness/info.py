@@ -13,10 +13,10 @@ from rich.table import Table
 import limbd
 from limbd.harness.demo import PLAIN_WIDTH
 from limbd.ops import OPS
+from limbd.ops.domain import MAX_LOG_N, transforms
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
 from limbd.ops.status import LimbdError
-from limbd.ops.transform import MAX_LOG_N, transforms
 from limbd.worker import wire
 from limbd.worker.config import BACKENDS, Config
 from limbd.worker.device import driver, host_compiler

@@ -33,7 +33,7 @@ TOML between two lines `+++`:
 | incumbent_text | optional: the digest of the incumbent's source (`incumbent_texts` in the samples) |
 | commit | of a closed plan: the commit that has its code |
 | `[halt]` | the rule: metric (kernel_ms: device time of the launches), min_samples a side, correctness (kat, edges, fuzz, exhaustive), backend (default cuda), choose (best: one candidate is promoted; each: every one that passes) |
-| `[[halt.cases]]` | modulus, n (one or a list), min_speedup; optional: back_to_back (rounds in a sample), options (told to the sides), inputs (uniform, ones or powers-of-two), candidate (only this one, or these), incumbent (another one), checked (results compared with the reference) |
+| `[[halt.cases]]` | modulus, n (one or a list; of ops on whole transforms, of a single one), min_speedup; optional: order (of ntt: nn, nr, rn or rr), back_to_back (rounds in a sample), options (told to the sides), inputs (uniform, ones or powers-of-two), candidate (only this one, or these), incumbent (another one), checked (results compared with the reference) |
 | `[[halt.guards]]` | the same with min_guard_speedup: what must not become slower |
 | `[[sweep]]` | the same without a factor, and with samples of its own: measured for the record |
 | `[[threshold_changes]]` | date and reason, one for each change of `[halt]` after the first commit |

@@ -16,7 +16,10 @@ from typing import Any
 
 from limbd.harness.inputs import STRUCTURED, UNIFORM
 from limbd.harness.textio import InputError
+from limbd.ops import OPS, by_name
+from limbd.ops.ntt import NTT
 from limbd.ops.params import fields
+from limbd.ops.transform_shape import Order
 
 FOLDER = Path(__file__).resolve().parents[1] / "plans"
 
@@ -25,6 +28,8 @@ STATES = ("open", "promoted", "halted", "superseded")
 CLOSED = ("promoted", "halted")
 METRICS = ("kernel_ms",)
 CHOICES = ("best", "each")
+# Of an ntt: natural or bit-reversed, in and out.
+ORDERS = tuple(order.name.lower() for order in Order)
 # What limbd.harness.halt_run can be asked to check, by name.
 CORRECTNESS = ("kat", "edges", "fuzz", "exhaustive")
 
@@ -39,7 +44,8 @@ class PlanError(InputError):
 
 @dataclass(frozen=True)
 class PlanCase:
-    """One thing to measure. modulus: a field's name or hexadecimal. back_to_back: rounds in a sample. options: what
+    """One thing to measure. modulus: a field's name or hexadecimal. n: elements; of ops on whole transforms, of one. order: of
+    ntt, one of ORDERS; "" for the natural one, and of other ops. back_to_back: rounds in a sample. options: what
     the sides are told beyond the request. threshold: how many times faster than the incumbent the candidate has to be;
     None: measured for the record, not judged. only: the candidates it is for, none named: all. incumbent: whom it is
     against. samples: taken of each side. checked: results compared with the reference, None as many as always. inputs:
@@ -47,6 +53,7 @@ class PlanCase:
 
     modulus: str
     n: int
+    order: str
     back_to_back: int
     options: tuple[tuple[str, Any], ...]
     threshold: float | None
@@ -63,7 +70,8 @@ class PlanCase:
         rounds = f" x{self.back_to_back}" if self.back_to_back > 1 else ""
         options = "".join(f" {key}={json.dumps(value)}" for key, value in self.options)
         drawn = f" {self.inputs}" if self.inputs != UNIFORM else ""
-        return f"{self.modulus} n={self.n}{rounds}{options}{drawn} against {self.incumbent}"
+        order = f" {self.order}" if self.order else ""
+        return f"{self.modulus} n={self.n}{order}{rounds}{options}{drawn} against {self.incumbent}"
 
 
 @dataclass(frozen=True)
@@ -215,6 +223,7 @@ def _cases(
         raise PlanError(f"{entry.where}: modulus {modulus!r} is neither a field's name nor hexadecimal")
     shared: dict[str, Any] = {
         "modulus": modulus,
+        "order": entry.choice("order", ("", *ORDERS), ""),
         "back_to_back": entry.count("back_to_back", 1),
         "options": tuple(sorted(entry.plain("options").items())),
         "threshold": threshold,
@@ -232,6 +241,13 @@ def _cases(
 
 def _check(plan: Plan) -> None:
     """What no single key tells."""
+    if plan.op not in (op.name for op in OPS):
+        raise PlanError(f"{plan.path.name}: op is {plan.op!r}, which is none")
+    for case in plan.cases:
+        if case.order and plan.op != NTT.name:
+            raise PlanError(f"{plan.path.name}: {case.name}: {plan.op} has no order")
+        if not by_name(plan.op).elementwise and case.n & (case.n - 1):
+            raise PlanError(f"{plan.path.name}: {case.name}: n is no power of two")
     for candidate in plan.candidates:
         judged = [case for case in plan.cases_of(candidate) if case.threshold is not None and not case.guard]
         if not judged:
@@ -284,7 +300,7 @@ class _Table:
     def choice(self, key: str, allowed: tuple[str, ...], default: object = _REQUIRED) -> str:
         value = self.text(key, default)
         if value not in allowed:
-            raise PlanError(f"{self.where}: {key} is {value!r}, not one of {', '.join(allowed)}")
+            raise PlanError(f"{self.where}: {key} is {value!r}, not one of {', '.join(filter(None, allowed))}")
         return value
 
     def choices(self, key: str, allowed: tuple[str, ...]) -> tuple[str, ...]:

@@ -447,6 +447,8 @@ def _deciding(base: str, parts: list[str], sign: str, bits: int, v: list[str]) -
         a, b = (f"signed({x}, {bits})" if sign == "s" else x for x in v[:2])
         combined = f" {_LOGIC[parts[1]]} {v[2]}" if len(v) == 3 else ""
         return [f"int({a} {_COMPARE[parts[0]]} {b}){combined}"]
+    if base == "set" and parts[0] in _COMPARE and parts[1:] == ["u32", "u32"]:
+        return [f"{(1 << bits) - 1} if {v[0]} {_COMPARE[parts[0]]} {v[1]} else 0"]
     if base in ("min", "max"):
         key = f", key=lambda x: signed(x, {bits})" if sign == "s" else ""
         return [f"{base}({v[0]}, {v[1]}{key})"]

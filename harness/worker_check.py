@@ -1,4 +1,5 @@
-"""The whole worker on a device: streaming through a memory budget, pipelining, round trips, a killed child.
+"""The whole worker on a device: streaming through a memory budget, pipelining, round trips, a domain's first use, a killed
+child.
 
 Each case is a real `limbd` process; the results are compared with the reference.
 """
@@ -37,6 +38,10 @@ PIPELINED, PIPELINED_N = 64, 16_384
 
 KILLS = 10
 
+# log2 of a transform -> milliseconds at most that a domain's factors may take when it is used first.
+FIRST_USE_MS = {20: 30.0, 24: 30.0}
+FIRST_USES = 5
+
 Verdict = tuple[bool, dict[str, Any]]
 
 
@@ -49,6 +54,8 @@ def cases(device: int, cache: Path | None) -> dict[str, Callable[[], Verdict]]:
     table["round trip null"] = lambda: check_round_trip("null", device, cache, limit_ms=0.3)
     table["round trip cuda"] = lambda: check_round_trip("cuda", device, cache, limit_ms=None)
     table["transport"] = check_transport
+    for k, limit in FIRST_USE_MS.items():
+        table[f"first use of 2^{k}"] = lambda k=k, ms=limit: check_first_use(device, cache, k, ms)  # type: ignore[misc]
     table["killed child"] = lambda: check_killed("cuda", device, cache)
     return table
 
@@ -116,6 +123,32 @@ def check_pipelined(device: int, cache: Path | None) -> Verdict:
     right = all(bench.check(batch, answer) for batch, answer in zip(batches, answers, strict=True))
     ratio = statistics.median(piped) / statistics.median(single)
     return right and ratio <= 0.7, {"single_s": single, "pipelined_s": piped, "ratio": ratio, "limit": 0.7}
+
+
+def check_first_use(device: int, cache: Path | None, k: int, limit_ms: float) -> Verdict:
+    """Transforms over domains that the device has not seen: how much longer the first takes than the second over the same
+    domain, by the host's clock, with pinned memory. One domain before them has the kernels compiled and loaded."""
+    backend = CudaBackend(device, cache=Cache(cache))
+    try:
+        request, payload = bench.batch_of(bench.Case("ntt", "bn254_fr", 1 << k, param=k), 0)
+        result = np.zeros((request.n, 8), dtype="<u4")
+        for memory in (payload, result):
+            backend.register(memory.data.cast("B"))
+        omega, m = request.constants["omega"], request.modulus
+        more, right = [], True
+        for turn in range(FIRST_USES + 1):
+            asked = dataclasses.replace(request, constants={**request.constants, "omega": pow(omega, 2 * turn + 1, m)})
+            first, second = (_timed(backend, asked, backend.traits(), result)[0] for _ in range(2))
+            more.append(first - second)
+            right = right and bench.check(asked, result) > 0
+        return right and statistics.median(more[1:]) <= limit_ms, {
+            "added_ms": more[1:],
+            "added_ms_with_compiling": more[0],
+            "limit_ms": limit_ms,
+            "k": k,
+        }
+    finally:
+        backend.close()
 
 
 def check_round_trip(backend: str, device: int, cache: Path | None, limit_ms: float | None) -> Verdict:

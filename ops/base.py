@@ -170,13 +170,15 @@ class Unit:
 @dataclass(frozen=True)
 class Kernel:
     """An extern "C" kernel of a unit. max_block: the largest block it was written for (plans are checked against it).
-    synchronises: it calls __syncthreads or a warp function, so that the host shim has to run its threads as fibers."""
+    synchronises: it calls __syncthreads or a warp function, so that the host shim has to run its threads as fibers. cluster:
+    blocks of the clusters that it is compiled for (__cluster_dims__)."""
 
     unit: Unit
     name: str
     struct: Struct
     max_block: int
     synchronises: bool = False
+    cluster: int = 1
 
 
 # --- plans ----------------------------------------------------------------------------------------------------------
@@ -237,7 +239,9 @@ class Transfer:
 @dataclass(frozen=True)
 class Launch:
     """One kernel launch. values: the struct's integers. Its pointer members are the plan's buffers and tables of the same
-    name, or what `pointers` says: member -> buffer or table or part of a buffer, None for no memory at all."""
+    name, or what `pointers` says: member -> buffer or table or part of a buffer, None for no memory at all. overlaps: it may
+    begin before the launch before it in its piece has ended: its kernel waits for that by itself (kernels/base/grid_order.cuh).
+    """
 
     kernel: Kernel
     grid: int
@@ -245,12 +249,13 @@ class Launch:
     values: Mapping[str, int]
     shared: int = 0
     pointers: Mapping[str, Place | None] = dataclass_field(default_factory=dict)
+    overlaps: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.block <= self.kernel.max_block:
             raise ValueError(f"{self.kernel.name}: block {self.block} is above its limit {self.kernel.max_block}")
-        if not 0 < self.grid < 2**31:
-            raise ValueError(f"{self.kernel.name}: grid {self.grid} is not in 1..2^31-1")
+        if not 0 < self.grid < 2**31 or self.grid % self.kernel.cluster:
+            raise ValueError(f"{self.kernel.name}: grid {self.grid} is not in 1..2^31-1, or no whole clusters")
 
     def pack(self, addresses: Mapping[str, int]) -> bytes:
         """The kernel's parameter struct. addresses: of the plan's buffers and tables, by their names."""
@@ -267,15 +272,21 @@ def _address(place: Place | None, addresses: Mapping[str, int]) -> int:
 
 @dataclass(frozen=True)
 class Table:
-    """Device memory that outlives the batch: made by `build` at its first use, then kept under its key while there is room.
+    """Device memory that outlives the batch: made at its first use, then kept under its key while there is room.
 
-    name: in this plan. key: equal keys have equal contents. build: one launch, whose pointer member `table` it is.
+    name: in this plan. key: equal keys have equal contents. builds: the launches that make it, in order; they name it, parts of
+    it, and the buffers of `workspace`, which are there only while it is made.
     """
 
     name: str
     key: str
     nbytes: int
-    build: Launch
+    builds: tuple[Launch, ...]
+    workspace: tuple[Buffer, ...] = ()
+
+    def building_bytes(self) -> int:
+        """Device memory that it takes while it is made."""
+        return self.nbytes + sum(buffer.nbytes for buffer in self.workspace)
 
 
 @dataclass(frozen=True)
@@ -285,6 +296,12 @@ class Piece:
     copies_in: tuple[Transfer, ...]
     launches: tuple[Launch, ...]
     copies_out: tuple[Transfer, ...]
+
+    def __post_init__(self) -> None:
+        if self.launches and self.launches[0].overlaps:
+            raise ValueError(
+                f"{self.launches[0].kernel.name}: a piece's first launch comes after copies and other pieces"
+            )
 
 
 @dataclass(frozen=True)
@@ -311,7 +328,7 @@ class LaunchPlan:
 
     def launches(self) -> Iterator[Launch]:
         """Every launch, those that build tables too."""
-        yield from (table.build for table in self.tables)
+        yield from (launch for table in self.tables for launch in table.builds)
         yield from (launch for piece in self.pieces for launch in piece.launches)
 
 

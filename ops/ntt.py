@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
-from limbd.ops import transform
-from limbd.ops.base import Buffer, LaunchPlan, Piece, Request, Role, Traits, Transfer
+from limbd.ops import lane_transform, transform
+from limbd.ops.base import Buffer, LaunchPlan, Piece, Request, Role, Traits, Transfer, Unit
+from limbd.ops.domain import ELEMENT_BYTES
+from limbd.ops.lane_transform import LaneTransform
 from limbd.ops.params.base import Field
 from limbd.ops.reference.ntt import ntt
-from limbd.ops.transform import ELEMENT_BYTES, Order, Scale, Transform
-from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, TransformOp, fitting, table_bytes
-from limbd.ops.tuning import TransformRow
+from limbd.ops.transform import Transform
+from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, Question, TransformOp, fitting, served, table_bytes
+from limbd.ops.transform_shape import Order
+from limbd.ops.tuning import LaneRow, Row, TransformRow, has_clusters, lane_row
 
 # Bits of param (wire.md section 4).
 INVERSE = 1 << 8
@@ -34,60 +39,66 @@ class Ntt(TransformOp):
     def default_shift(self, field: Field, k: int) -> int:
         return field.generator or 1
 
-    def plan(self, request: Request, traits: Traits) -> LaunchPlan:
-        return self._plan(request, traits, self.row(request, traits))
-
-    def proof_plan(self, small: Request, plan: LaunchPlan, traits: Traits) -> LaunchPlan:
-        return self._plan(small, traits, transform.row_of(plan))
+    def units(self, traits: Traits) -> tuple[Unit, ...]:
+        if traits.kind == "cpu":
+            return super().units(traits)
+        fields = (field for field in served() if lane_transform.serves(field))
+        small = (lane_transform.units(field, clusters=has_clusters(traits.arch)) for field in fields)
+        return (*super().units(traits), *(unit for units in small for unit in units))
 
     def reference(self, request: Request, result: memoryview) -> None:
         ntt(request, result)
 
-    def _plan(self, request: Request, traits: Traits, row: TransformRow) -> LaunchPlan:
-        if request.n == 0:
-            return LaunchPlan((), 1, ())
-        k = request.param & LOG_N
-        whole = _transform(request, request.n >> k, row)
+    def row(self, request: Request, traits: Traits) -> Row:
+        small = None
+        if request.field is not None and lane_transform.serves(request.field):
+            small = lane_row(traits.kind, traits.arch, request.param & LOG_N, (request.n - 1).bit_length())
+        return small or self.pass_row(request, traits)
+
+    def make_plan(self, question: Question, traits: Traits, row: Row) -> LaunchPlan:
+        k, count = question.k, question.transforms
+        whole = _transform(question, count, row)
         tables = whole.tables()
-        names = ("x", "between", "out") if whole.pass_count() > 1 else ("x", "out")
-        at_once = fitting(self, request.n >> k, len(names) * ELEMENT_BYTES << k, table_bytes(tables), traits)
+        names = ("in", "out") if whole.stays else ("in", "between", "out")
+        at_once = fitting(self, count, len(names) * ELEMENT_BYTES << k, table_bytes(tables), traits)
         buffers = tuple(Buffer(name, _ROLES[name], at_once * ELEMENT_BYTES << k) for name in names)
-        starts = range(0, request.n >> k, at_once)
-        pieces = tuple(_piece(request, row, start, min(at_once, (request.n >> k) - start)) for start in starts)
+        pieces = tuple(_piece(whole, start, min(at_once, count - start)) for start in range(0, count, at_once))
+        return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, tables)
+
+    def one_by_each(self, question: Question, rows: Sequence[TransformRow]) -> LaunchPlan:
+        buffers = tuple(Buffer(name, role, ELEMENT_BYTES << question.k) for name, role in _ROLES.items())
+        made = [_transform(question, 1, row) for row in rows]
+        transforms = [replace(each, table=f"table {i}") for i, each in enumerate(made) if isinstance(each, Transform)]
+        pieces = tuple(_piece(each, i, 1) for i, each in enumerate(transforms))
+        tables = tuple(table for each in transforms for table in each.tables())
         return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, tables)
 
 
-_ROLES: dict[str, Role] = {"x": "in", "between": "scratch", "out": "out"}
+_ROLES: dict[str, Role] = {"in": "in", "between": "scratch", "out": "out"}
 
 
-def _piece(request: Request, row: TransformRow, start: int, count: int) -> Piece:
-    """`count` of the request's transforms from number `start` on."""
-    k = request.param & LOG_N
-    at, nbytes = start * ELEMENT_BYTES << k, count * ELEMENT_BYTES << k
-    own = _transform(request, count, row)
-    buffers = ("x", *("between",) * (own.pass_count() - 1), "out")
-    launches = own.passes(buffers, offset=start << k)
-    return Piece((Transfer("x", "x", at, nbytes),), launches, (Transfer("out", "result", at, nbytes),))
+def _piece(whole: Transform | LaneTransform, start: int, count: int) -> Piece:
+    """`count` of the transforms from number `start` on."""
+    at, nbytes = start * ELEMENT_BYTES << whole.k, count * ELEMENT_BYTES << whole.k
+    middle = "out" if whole.stays else "between"
+    buffers = ("in", *(middle,) * (whole.pass_count() - 1), "out")
+    launches = replace(whole, count=count).passes(buffers, offset=start << whole.k)
+    return Piece((Transfer("in", "x", at, nbytes),), launches, (Transfer("out", "result", at, nbytes),))
 
 
-def _transform(request: Request, count: int, row: TransformRow) -> Transform:
-    k, param, field = request.param & LOG_N, request.param, request.field
-    assert field is not None, "decode names the field"
-    inverse, shift = bool(param & INVERSE), request.constants["shift"] if param & COSET else 1
-    before, after = scales(field, k, shift, inverse=inverse)
-    order = Order(param >> ORDER_SHIFT & 3)
-    return Transform(field, k, request.constants["omega"], count, row, order, inverse, before, after, check=True)
-
-
-def scales(field: Field, k: int, shift: int, *, inverse: bool) -> tuple[Scale | None, Scale | None]:
-    """Factors on the way in and out: shift^i before a forward transform, shift^-i / 2^k after an inverse one."""
-    m = field.modulus
-    if not inverse:
-        return None if shift == 1 else transform.coset_scale(field, k, shift), None
-    share = pow(1 << k, -1, m)
-    if shift == 1:
-        return None, transform.constant_scale(field, share)
-    return None, transform.coset_scale(field, k, pow(shift, -1, m), share)
+def _transform(question: Question, count: int, row: Row) -> Transform | LaneTransform:
+    """On a coset, shift^i before a forward transform and shift^-i after an inverse one, which has 1/2^k as well."""
+    order, m = Order(question.param >> ORDER_SHIFT & 3), question.field.modulus
+    facts = (question.field, question.k, question.omega, count)
+    made = (
+        partial(LaneTransform, *facts, row, order)
+        if isinstance(row, LaneRow)
+        else partial(Transform, *facts, row, order, check=True)
+    )
+    shift = question.shift if question.param & COSET else 1
+    if not question.param & INVERSE:
+        return made(before=shift)
+    return made(inverse=True, after=pow(shift, -1, m), scale=pow(1 << question.k, -1, m))
 
 
 NTT = Ntt(0x20, "ntt", "number-theoretic transforms of 2^k elements", ("x",))

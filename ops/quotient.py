@@ -1,22 +1,28 @@
 """quotient: A B - C on a coset from the values of A, B and C on the domain, as Groth16's prover needs it.
 
-The three arrays lie behind each other in one buffer and go through the same launches: an inverse transform, whose last store
-multiplies coefficient i by shift^i / 2^k, so that the coset costs nothing of its own, and a forward one, whose last pass runs
-for A and B first, then for C, where it stores A B - C (kernels/entry/quotient.cu). Coefficients stay bit-reversed.
+The three arrays lie behind each other in one buffer and go through the same launches: an inverse transform that multiplies
+coefficient i by shift^i / 2^k, so that the coset costs nothing of its own, and a forward one, whose last pass runs for A and B
+first, then for C, where it stores A B - C (kernels/entry/quotient.cu). Coefficients stay bit-reversed, and all passes after
+the first one store where they load.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from limbd.ops import transform
-from limbd.ops.base import Buffer, Call, Launch, LaunchPlan, Part, Piece, Place, Request, Role, Traits, Transfer, Unit
+from limbd.ops.base import Buffer, Call, Launch, LaunchPlan, Part, Piece, Request, Role, Table, Traits, Transfer, Unit
+from limbd.ops.constant_product import roomy
+from limbd.ops.domain import ELEMENT_BYTES
 from limbd.ops.params.base import Field
 from limbd.ops.reference.quotient import quotient
 from limbd.ops.status import RequestError, Status
-from limbd.ops.transform import ELEMENT_BYTES, Order, Transform
-from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, TransformOp, fitting, served, table_bytes
-from limbd.ops.tuning import TransformRow, transform_rows
+from limbd.ops.transform import Transform
+from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, SAMPLE_LOG_N, Question, TransformOp, fitting, served, table_bytes
+from limbd.ops.transform_shape import Order
+from limbd.ops.tuning import Row, TransformRow, transform_rows
 
 # Bit of param (wire.md section 4): the coefficients of (A B - C) / Z instead of values of A B - C.
 COEFFICIENTS = 1 << 13
@@ -49,76 +55,79 @@ class Quotient(TransformOp):
 
     def decode(self, call: Call, payload: memoryview) -> Request:
         request = super().decode(call, payload)
-        if request.param & COEFFICIENTS and vanishing(request) == 0:
+        zero = vanishing(request.modulus, request.param & LOG_N, request.constants["shift"]) == 0
+        if request.param & COEFFICIENTS and zero:
             raise RequestError(Status.BAD_DOMAIN, f"{self.name}: shift^(2^k) is 1, so that Z is 0 on the coset")
         return request
 
-    def plan(self, request: Request, traits: Traits) -> LaunchPlan:
-        return self._plan(request, traits, self.row(request, traits))
-
-    def proof_plan(self, small: Request, plan: LaunchPlan, traits: Traits) -> LaunchPlan:
-        return self._plan(small, traits, transform.row_of(plan))
-
     def units(self, traits: Traits) -> tuple[Unit, ...]:
         rows = transform_rows(traits.kind, traits.arch)
-        combining = (transform.pass_unit(field, row, combines=True) for field in served() for row in rows)
-        return (*super().units(traits), *combining)
+        found = [transform.pass_unit(field, row, combines=True) for field in served() for row in rows]
+        for field, row in product(served(), rows):
+            if row.compiled and transform.compiles(field):
+                outward = Transform(
+                    field, SAMPLE_LOG_N, field.omega(SAMPLE_LOG_N), 1, row, Order.RN, combine=("a", "b")
+                )
+                found.append(outward.one_pass(outward.pass_count() - 1, "in", "out").kernel.unit)
+        return (*super().units(traits), *dict.fromkeys(found))
 
     def reference(self, request: Request, result: memoryview) -> None:
         quotient(request, result)
 
-    def _plan(self, request: Request, traits: Traits, row: TransformRow) -> LaunchPlan:
-        if request.n == 0:
-            return LaunchPlan((), 1, ())
-        k = request.param & LOG_N
-        transforms, steps = request.n >> k, _Steps.of(request, row)
-        tables = tuple({table.name: table for step in steps.all() for table in step.tables()}.values())
-        layout = [each for each in _LAYOUT if each[0] != "z" or steps.pass_count() > 1]
-        each = sum(arrays for _, _, arrays in layout) * ELEMENT_BYTES << k
-        at_once = fitting(self, transforms, each, table_bytes(tables), traits)
-        buffers = tuple(Buffer(name, role, arrays * at_once * ELEMENT_BYTES << k) for name, role, arrays in layout)
-        starts = range(0, transforms, at_once)
-        pieces = tuple(_piece(request, steps, start, min(at_once, transforms - start)) for start in starts)
+    def make_plan(self, question: Question, traits: Traits, row: Row) -> LaunchPlan:
+        assert isinstance(row, TransformRow), "its elements are in threads' registers, several in each"
+        k, count, steps = question.k, question.transforms, _Steps.of(question, row)
+        tables = _tables(steps)
+        each = sum(arrays for _, _, arrays in _LAYOUT) * ELEMENT_BYTES << k
+        at_once = fitting(self, count, each, table_bytes(tables), traits)
+        buffers = tuple(Buffer(name, role, arrays * at_once * ELEMENT_BYTES << k) for name, role, arrays in _LAYOUT)
+        starts = range(0, count, at_once)
+        pieces = tuple(_piece(question, steps, start, min(at_once, count - start)) for start in starts)
         return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, tables)
 
+    def one_by_each(self, question: Question, rows: Sequence[TransformRow]) -> LaunchPlan:
+        nbytes = ELEMENT_BYTES << question.k
+        buffers = tuple(Buffer(name, role, arrays * nbytes) for name, role, arrays in _LAYOUT)
+        steps = [_Steps.of(question, row, f" {i}") for i, row in enumerate(rows)]
+        pieces = tuple(_piece(question, own, i, 1) for i, own in enumerate(steps))
+        return LaunchPlan((*buffers, transform.CHECKED), 1, pieces, _tables(*steps))
 
-def vanishing(request: Request) -> int:
+
+def vanishing(modulus: int, k: int, shift: int) -> int:
     """Z on the coset: shift^(2^k) - 1."""
-    m = request.modulus
-    return (pow(request.constants["shift"], 1 << (request.param & LOG_N), m) - 1) % m
+    return (pow(shift, 1 << k, modulus) - 1) % modulus
 
 
-# Buffers and how many arrays each holds. A transform of one pass works in place and needs no z.
-_LAYOUT: tuple[tuple[str, Role, int], ...] = (
-    ("x", "in", 3),
-    ("y", "scratch", 3),
-    ("z", "scratch", 3),
-    ("out", "out", 1),
-)
+# Buffers and how many arrays each holds.
+_LAYOUT: tuple[tuple[str, Role, int], ...] = (("in", "in", 3), ("work", "scratch", 3), ("out", "out", 1))
 
 
 @dataclass(frozen=True)
 class _Steps:
-    """One transform of each kind. inward: from the domain to coefficients, which are left multiplied by shift^i. outward: to
-    the coset. back: from (A B - C) / Z there to coefficients, if they are asked for."""
+    """One transform of each kind. inward: from the domain to coefficients, which are left multiplied by shift^i R, so that the
+    product of A and B costs no more than Montgomery's. outward: to the coset. back: from (A B - C) / Z there to coefficients, if
+    they are asked for."""
 
     inward: Transform
     outward: Transform
     back: Transform | None
 
     @staticmethod
-    def of(request: Request, row: TransformRow) -> _Steps:
-        field, k, m = request.field, request.param & LOG_N, request.modulus
-        assert field is not None, "decode names the field"
-        omega, shift, size = request.constants["omega"], request.constants["shift"], 1 << k
-        scale = transform.coset_scale(field, k, shift, pow(size, -1, m))
-        inward = Transform(field, k, omega, 1, row, Order.NR, inverse=True, after=scale, check=True)
-        if not request.param & COEFFICIENTS:
-            return _Steps(inward, Transform(field, k, omega, 1, row, Order.RN), None)
-        share = pow(size * vanishing(request), -1, m)
-        scale = transform.coset_scale(field, k, pow(shift, -1, m), share, name="scale back")
-        back = Transform(field, k, omega, 1, row, Order.RN, inverse=True, after=scale)
-        return _Steps(inward, Transform(field, k, omega, 1, row, Order.RR), back)
+    def of(question: Question, row: TransformRow, suffix: str = "") -> _Steps:
+        """suffix: of the names of its tables."""
+        field, k, omega, shift = question.field, question.k, question.omega, question.shift
+        m = field.modulus
+        share = pow(1 << k, -1, m)
+        whole = Transform(
+            field, k, omega, 1, row, Order.NR, inverse=True, after=shift, scale=roomy(field).montgomery(share)
+        )
+        inward = replace(whole, check=True, table=f"inward{suffix}")
+        outward = Transform(field, k, omega, 1, row, Order.RN, table=f"outward{suffix}")
+        if not question.param & COEFFICIENTS:
+            return _Steps(inward, outward, None)
+        share = share * pow(vanishing(m, k, shift), -1, m) % m
+        back = replace(whole, order=Order.NN, after=pow(shift, -1, m), scale=share, table=f"back{suffix}")
+        return _Steps(inward, outward, back)
 
     def all(self) -> tuple[Transform, ...]:
         return (self.inward, self.outward, *((self.back,) if self.back else ()))
@@ -128,42 +137,36 @@ class _Steps:
         return self.inward.pass_count()
 
 
-def _piece(request: Request, steps: _Steps, start: int, count: int) -> Piece:
-    """`count` of the request's transforms of each array from number `start` on."""
-    k, n = request.param & LOG_N, request.n
+def _tables(*steps: _Steps) -> tuple[Table, ...]:
+    return tuple(table for own in steps for step in own.all() for table in step.tables())
+
+
+def _piece(question: Question, steps: _Steps, start: int, count: int) -> Piece:
+    """`count` of the transforms of each array from number `start` on."""
+    k, n = question.k, question.n
     at, nbytes = start * ELEMENT_BYTES << k, count * ELEMENT_BYTES << k
-    copies = tuple(Transfer("x", name, at, nbytes, i * nbytes) for i, name in enumerate(ARRAYS))
-    # Where the arrays lie in x as they do in the request, an element's index there is the one that an error names.
+    copies = tuple(Transfer("in", name, at, nbytes, i * nbytes) for i, name in enumerate(ARRAYS))
+    # Where the arrays lie in the buffer as they do in the request, an element's index there is the one that an error names.
     whole = count << k == n
     parts = [(0, 3)] if whole else [(i, 1) for i in range(3)]
     inward: list[Launch] = []
     for first, arrays in parts:
+        source, target = (Part(name, first * nbytes) for name in ("in", "work"))
         own = replace(steps.inward, count=arrays * count)
-        inward += own.passes(_way(steps, "x", first * nbytes), offset=first * n + (start << k))
+        inward += own.passes((source, *(target,) * steps.pass_count()), offset=first * n + (start << k))
     return Piece(copies, (*inward, *_on_coset(steps, count, nbytes)), (Transfer("out", "result", at, nbytes),))
 
 
-def _way(steps: _Steps, source: str, offset: int) -> tuple[Place, ...]:
-    """Where a transform from `source` to _coefficients has its elements, from a byte on."""
-    names = (source, *("y",) * (steps.pass_count() - 1), _coefficients(steps))
-    return tuple(Part(name, offset) for name in names)
-
-
-def _coefficients(steps: _Steps) -> str:
-    return "y" if steps.pass_count() == 1 else "z"
-
-
 def _on_coset(steps: _Steps, count: int, nbytes: int) -> list[Launch]:
-    """From coefficients to the end. nbytes: of an array."""
-    spare, last = _coefficients(steps), steps.pass_count() - 1
+    """From coefficients to the end, in place but for the result. nbytes: of an array."""
+    last, third = steps.pass_count() - 1, Part("work", 2 * nbytes)
     outward = replace(steps.outward, count=3 * count)
-    launches = [outward.one_pass(i, spare if i == 0 else "y", "y") for i in range(last)]
-    launches.append(replace(outward, count=2 * count).one_pass(last, "y", spare))
-    combining = replace(outward, count=count, combine=(spare, Part(spare, nbytes)))
-    third = Part(spare, 2 * nbytes)
-    launches.append(combining.one_pass(last, Part("y", 2 * nbytes), third if steps.back else "out"))
+    launches = [outward.one_pass(i, "work", "work") for i in range(last)]
+    launches.append(replace(outward, count=2 * count).one_pass(last, "work", "work"))
+    combining = replace(outward, count=count, combine=("work", Part("work", nbytes)))
+    launches.append(combining.one_pass(last, third, third if steps.back else "out"))
     if steps.back:
-        launches += replace(steps.back, count=count).passes((third, *("y",) * last, "out"))
+        launches += replace(steps.back, count=count).passes((*(third,) * steps.pass_count(), "out"))
     return launches
 
 

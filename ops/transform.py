@@ -1,4 +1,4 @@
-"""What ntt and quotient have in common: the domain, the twiddle tables, and a transform as a list of passes.
+"""What ntt and quotient have in common: a transform as a list of passes, and the table of its factors.
 
 kernels/algo/ntt.cuh explains the passes and the words used here.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
-from functools import cache
+from functools import cache, cached_property, lru_cache
 
 from limbd.ops.base import (
     FIRST_BAD,
@@ -17,233 +16,192 @@ from limbd.ops.base import (
     Buffer,
     Kernel,
     Launch,
-    LaunchPlan,
     Member,
+    Part,
     Place,
     Struct,
     Table,
     Unit,
 )
-from limbd.ops.constants import LIMB_BITS
+from limbd.ops.constant_product import Constants, roomy
+from limbd.ops.domain import ELEMENT_BYTES
 from limbd.ops.params.base import Field
-from limbd.ops.params.fields import registered
 from limbd.ops.params.render import render, struct_name
-from limbd.ops.status import RequestError, Status
+from limbd.ops.transform_shape import Flag, Level, Order, Pass, Shape
 from limbd.ops.tuning import TransformRow
 
-# Elements in device memory, and on the wire: fields of up to 256 bits (kernels/algo/ntt.cuh: WORDS).
-ELEMENT_BYTES = 32
+# Threads of a table's builders, each of which makes one entry.
+BUILD_BLOCK = 128
 
-# No registered field is larger; a thread's index inside a transform has 32 bits.
-MAX_LOG_N = 30
-
-# What the last pass's addresses know (kernels/algo/ntt.cuh: output_index).
-MAX_PASSES = 4
-
-# Twiddles that a thread of the builder makes.
-CHUNK = 16
-BUILD_BLOCK = 256
-
-# A block of at least a warp, one butterfly a thread.
-NARROW = 6
-
-# The largest digit of a self-test's passes: short, so that short transforms have several.
-PROOF_TILE = 5
+# Bytes that a thread moves at once.
+QUAD_BYTES = 16
 
 # Of a plan whose first passes check their elements.
 CHECKED = Buffer("bad", FIRST_BAD, FIRST_BAD_BYTES)
 
 
-class Flag(IntFlag):
-    """Of a pass (kernels/algo/ntt.cuh has the same numbers)."""
-
-    INVERSE = 1
-    REVERSED_LOAD = 2
-    REVERSED_STORE = 4
-    CHECK = 8
-    SCALE_LOAD = 16
-    SCALE_STORE = 32
-
-
-class Order(IntEnum):
-    """Bits 10-11 of ntt's param: natural or bit-reversed, in and out."""
-
-    NN = 0
-    NR = 1
-    RN = 2
-    RR = 3
-
-    @property
-    def reversed_in(self) -> bool:
-        return bool(self & 2)
-
-    @property
-    def reversed_out(self) -> bool:
-        return bool(self & 1)
-
-
-# --- the domain -----------------------------------------------------------------------------------------------------
-
-
-def field_of(op: str, modulus: int, *, toys: bool) -> Field:
-    """The registered field with this modulus in which transforms can be asked; toys: toy fields too. Raises
-    RequestError(BAD_MODULUS)."""
-    for field in registered():
-        if field.modulus == modulus and transforms(field) and (toys or not field.toy):
-            return field
-    raise RequestError(
-        Status.BAD_MODULUS,
-        f"{op}: {modulus:#x} is not the modulus of a field with transforms",
-        hint="`limbd info` lists the fields; one with a generator is needed",
-    )
-
-
-def transforms(field: Field) -> bool:
-    """Whether transforms can be asked in this field."""
-    return field.generator is not None and field.element_bytes == ELEMENT_BYTES
-
-
-def default_omega(op: str, field: Field, k: int) -> int:
-    """Raises RequestError(BAD_DOMAIN) above the two-adicity."""
-    if k > min(field.two_adicity, MAX_LOG_N):
-        raise RequestError(
-            Status.BAD_DOMAIN,
-            f"{op}: {field.name} has no root of unity of order 2^{k}: 2^{field.two_adicity} is the most",
-        )
-    return field.omega(k)
-
-
-def check_own(op: str, field: Field, k: int, omega: int, shift: int) -> None:
-    """Of a domain that the caller gives: range first, then the order of omega."""
-    if omega >= field.modulus or not 0 < shift < field.modulus:
-        raise RequestError(Status.BAD_ELEMENT, f"{op}: omega has to be below m, and shift in 1..m-1")
-    if k > min(field.two_adicity, MAX_LOG_N) or not has_order(omega, k, field.modulus):
-        raise RequestError(Status.BAD_DOMAIN, f"{op}: omega does not have the order 2^{k} exactly")
-
-
-def has_order(omega: int, k: int, modulus: int) -> bool:
-    """Whether 2^k is the least power that makes omega 1; k = 0: omega is 1. The modulus is prime."""
-    return omega == 1 if k == 0 else pow(omega, 1 << (k - 1), modulus) == modulus - 1
-
-
 # --- kernels --------------------------------------------------------------------------------------------------------
 
 
-def is_lazy(field: Field) -> bool:
-    """Which of kernels/field/transform.cuh's two forms a field takes."""
-    return field.bits <= LIMB_BITS * field.montgomery_limbs - 2
-
-
-def twiddle_limbs(field: Field) -> int:
-    return field.montgomery_limbs * (2 if is_lazy(field) else 1)
+@cache
+def pass_unit(field: Field, row: TransformRow, *, coset: bool = False, combines: bool = False) -> Unit:
+    """coset: with factors before the first level or after the last. combines: of a last pass that combines what it stores with
+    two factors."""
+    entry = "quotient" if combines else "ntt"
+    constants = [("LOG_E", row.log_e), ("THREADS", row.threads), ("RESIDENT", row.resident)]
+    constants += [] if combines else [("COSET", int(coset))]
+    struct = _pass_struct(f"{entry}_pass_args", field, coset=coset, combines=combines)
+    return Unit(entry, (struct,), tuple(constants), params_text(roomy(field)))
 
 
 @cache
-def pass_unit(field: Field, row: TransformRow, *, combines: bool = False) -> Unit:
-    """combines: of a last pass that stores first second - value."""
-    entry = "quotient" if combines else "ntt"
-    struct = Struct(
-        f"{entry}_pass_args",
-        (
-            *(Member(name, "in") for name in ("x", *(("first", "second") if combines else ()))),
-            Member("out", "out"),
-            *(Member(name, "table") for name in ("table", "scale")),
-            Member("bad", "scratch"),
-            Member("transforms", "u64"),
-            Member("offset", "u64"),
-            *(Member(name, "u32") for name in _WORDS),
-            Member("n0inv", "u32"),
-            Member("modulus", "limbs", field.montgomery_limbs),
-            Member("roots", "limbs", 3 * twiddle_limbs(field)),
-        ),
-    )
-    constants = (("LOG_RADIX", row.log_radix), ("THREADS", row.threads), ("RESIDENT", row.resident))
-    return Unit(entry, (struct,), constants, _params(field))
+def compiled_unit(field: Field, row: TransformRow, bits: int, flags: Flag) -> Unit:
+    """A pass with its shape compiled in (kernels/algo/ntt_compiled.cuh)."""
+    coset, combines = bool(flags & (Flag.BEFORE | Flag.AFTER)), bool(flags & Flag.COMBINES)
+    constants = (("BITS", bits), ("LOG_TILE", row.log_tile), ("FLAGS", int(flags)))
+    launch_bounds = (("THREADS", row.threads), ("RESIDENT", row.resident))
+    struct = _pass_struct("ntt_compiled_args", field, coset=coset, combines=combines)
+    return Unit("ntt_compiled", (struct,), (*constants, *launch_bounds), params_text(roomy(field)))
 
 
-_WORDS = ("log_n", "done", "local", "columns", "first_digit", "third_digit", "flags", "steps", "scale_mask")
+def compiles(field: Field) -> bool:
+    """Whether passes can have their shape compiled in: eight limbs, as in device memory, hold lazy values."""
+    return roomy(field).montgomery_limbs * LIMB_BYTES == ELEMENT_BYTES
+
+
+def _pass_struct(name: str, field: Field, *, coset: bool, combines: bool) -> Struct:
+    roomier = roomy(field)
+    root_words = Constants(roomier).root_words
+    members = [Member("in", "in"), Member("out", "out"), Member("table", "table"), Member("bad", "scratch")]
+    members += [Member("first", "in"), Member("second", "in")] if combines else []
+    members += [Member("columns", "u64"), Member("offset", "u64")]
+    members += [Member(word, "u32") for word in _WORDS]
+    members.append(Member("roots", "limbs", 3 * root_words))
+    members += [Member("factors", "limbs", 8 * root_words)] if coset else []
+    members += [Member("n0inv", "u32"), Member("modulus", "limbs", roomier.montgomery_limbs)] if combines else []
+    return Struct(name, tuple(members))
+
+
+_WORDS = ("log_n", "bits", "log_stride", "log_span", "log_tile", "log_group", "log_first", "flags")
 
 
 @cache
 def table_unit(field: Field) -> Unit:
-    limbs = field.montgomery_limbs
-    struct = Struct(
-        "ntt_table_args",
-        (
-            Member("table", "out"),
-            Member("n", "u64"),
-            Member("n0inv", "u32"),
-            Member("modulus", "limbs", limbs),
-            Member("start", "limbs", limbs),
-            Member("powers", "limbs", MAX_LOG_N * limbs),
-        ),
+    roomier = roomy(field)
+    limbs = roomier.montgomery_limbs
+    powers = (
+        Member("out", "out"),
+        Member("n", "u64"),
+        *(Member(name, "u32") for name in ("split", "bits")),
+        Member("base", "limbs", limbs),
     )
-    return Unit("ntt_table", (struct,), (("CHUNK", CHUNK),), _params(field))
+    table = (
+        *(Member(name, "in") for name in ("omegas", "shifts")),
+        Member("out", "out"),
+        *(Member(name, "u64") for name in ("n", "before", "after")),
+        *(Member(name, "u32") for name in ("log_n", "rho", "b", "log_span", "log_group", "split")),
+        *(Member(name, "u32") for name in ("mirrored", "shifted", "scaled")),
+        Member("scale", "limbs", limbs),
+    )
+    return Unit(
+        "ntt_table", (Struct("ntt_powers_args", powers), Struct("ntt_table_args", table)), (), params_text(roomier)
+    )
 
 
-def _params(field: Field) -> str:
-    return f"{render(field)}\nusing PARAMS = {struct_name(field)};\n"
+def params_text(field: Field) -> str:
+    """Of a unit for one field."""
+    return f"{render(field)}\nusing FIELD = {struct_name(field)};\n"
+
+
+def shared_bytes(field: Field, log_tile: int) -> int:
+    """kernels/algo/ntt.cuh: planes of 16 bytes an element of the tile, spread."""
+    index = (1 << log_tile) - 1
+    spread = index + (index >> 3) + (index >> 6) + (index >> 9)
+    return (spread + 1) * QUAD_BYTES * -(-roomy(field).montgomery_limbs * LIMB_BYTES // QUAD_BYTES)
 
 
 # --- tables ---------------------------------------------------------------------------------------------------------
 
 
-def power_table(name: str, field: Field, base: int, n: int, start: int = 1) -> Table:
-    """The twiddles of start base^e mod m for e = 0..n-1."""
+@dataclass(frozen=True)
+class Factors:
+    """What the factors of a transform's levels depend on besides its shape. root: of the transform, or its inverse's. before,
+    after: element i is multiplied by before^i on the way in, or by after^i on the way out. scale: with the first level's."""
+
+    field: Field
+    root: int
+    before: int
+    after: int
+    scale: int
+
+
+@lru_cache(maxsize=64)
+def factor_table(name: str, shape: Shape, factors: Factors) -> Table | None:
+    """The factors of all levels in the order of use; None where no level has any."""
+    limbs = roomy(factors.field).montgomery_limbs
+    nbytes = shape.entries() * 2 * limbs * LIMB_BYTES
+    if nbytes == 0:
+        return None
+    split = -(-shape.k // 2)
+    power_bytes = -(-limbs * LIMB_BYTES // QUAD_BYTES) * QUAD_BYTES
+    workspace = tuple(Buffer(which, "scratch", (2 << split) * power_bytes) for which in ("omegas", "shifts"))
+    bases = (factors.root, factors.before if factors.before != 1 else factors.after)
+    builds = [
+        powers_launch(factors.field, which.name, base, shape.k) for which, base in zip(workspace, bases, strict=True)
+    ]
+    builds += [_level(name, shape, factors, each, level) for each in shape.passes() for level in each.levels]
+    # The field and the kernels' arguments are all that contents depend on.
+    numbers = (factors.field.modulus, *(value for build in builds for value in build.values.values()))
+    key = " ".join(f"{number:x}" for number in numbers)
+    return Table(name, f"ntt {key}", nbytes, tuple(builds), workspace)
+
+
+def powers_launch(field: Field, name: str, base: int, k: int) -> Launch:
+    """Of a table's builds: base^i for i < 2^split, then base^(i 2^split)."""
+    unit, split = table_unit(field), -(-k // 2)
+    values = {"n": 2 << split, "split": split, "bits": k + 1, "base": roomy(field).montgomery(base)}
+    kernel = Kernel(unit, "ntt_powers", unit.structs[0], BUILD_BLOCK)
+    return Launch(kernel, build_grid(2 << split), BUILD_BLOCK, values, pointers={"out": name})
+
+
+def _level(name: str, shape: Shape, factors: Factors, each: Pass, level: Level) -> Launch:
+    unit, field = table_unit(factors.field), roomy(factors.field)
     values = {
-        "n": n,
-        "n0inv": field.n0inv,
-        "modulus": field.modulus,
-        "start": field.montgomery(start),
-        "powers": _joined(_squares(field, base), field.montgomery_limbs),
+        "n": level.entries,
+        "before": int(factors.before != 1),
+        "after": 1 << level.done if factors.after != 1 else 0,
+        "log_n": shape.k,
+        "rho": level.rho,
+        "b": level.b,
+        "log_span": each.log_span,
+        "log_group": each.log_group,
+        "split": -(-shape.k // 2),
+        "mirrored": int(shape.mirrored),
+        "shifted": int(factors.after != 1 or (factors.before != 1 and level.full)),
+        "scaled": int(level.full),
+        "scale": field.montgomery(factors.scale if level.full else 1),
     }
-    unit = table_unit(field)
-    threads = -(-n // CHUNK)
-    kernel = Kernel(unit, "ntt_table", unit.structs[0], BUILD_BLOCK)
-    block = min(BUILD_BLOCK, -(-threads // 32) * 32)
-    build = Launch(kernel, -(-threads // block), block, values, pointers={"table": name})
-    key = f"powers {field.modulus:x} {base:x} {start:x} {n}"
-    return Table(name, key, n * twiddle_limbs(field) * LIMB_BYTES, build)
+    kernel = Kernel(unit, "ntt_table", unit.structs[1], BUILD_BLOCK)
+    place = Part(name, (each.at + level.at) * 2 * field.montgomery_limbs * LIMB_BYTES)
+    return Launch(kernel, build_grid(level.entries), BUILD_BLOCK, values, pointers={"out": place})
 
 
-@cache
-def _squares(field: Field, base: int) -> tuple[int, ...]:
-    """base^(2^i) in Montgomery form."""
-    powers = [base % field.modulus]
-    while len(powers) < MAX_LOG_N:
-        powers.append(powers[-1] ** 2 % field.modulus)
-    return tuple(field.montgomery(power) for power in powers)
-
-
-def _twiddle(field: Field, w: int) -> int:
-    """The twiddle of w as one integer."""
-    limbs, form = field.montgomery_limbs, field.montgomery(w)
-    if not is_lazy(field):
-        return form
-    return _joined(((w << LIMB_BITS * limbs // 2) % field.modulus, form), limbs)
-
-
-def _joined(values: Sequence[int], limbs: int) -> int:
-    return sum(value << LIMB_BITS * limbs * i for i, value in enumerate(values))
+def build_grid(threads: int) -> int:
+    """Blocks of BUILD_BLOCK."""
+    return -(-threads // BUILD_BLOCK)
 
 
 # --- a transform ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Scale:
-    """Factors of the elements by natural index: the table's, index & mask."""
-
-    table: Table
-    mask: int
-
-
-@dataclass(frozen=True)
 class Transform:
-    """`count` transforms of 2^k elements side by side. omega: the root of the FORWARD transform, its table is `table`.
+    """`count` transforms of 2^k elements side by side. omega: the root of the FORWARD transform.
 
-    before, after: factors on the way in and out. check: elements are checked on the way in. combine: where two factors are,
-    laid out as the output is, which becomes their product minus the transform.
+    before: element i is multiplied by before^i on the way in. after, scale: by scale after^i on the way out; before or after is
+    1. check: elements are checked on the way in. combine: where two factors are, laid out as the output is: what the last pass
+    stores is (first second / R - transform) / R (kernels/algo/ntt.cuh: combine; order NN or RN, after is 1). table: the name of
+    its table in a plan.
     """
 
     field: Field
@@ -253,31 +211,56 @@ class Transform:
     row: TransformRow
     order: Order
     inverse: bool = False
-    before: Scale | None = None
-    after: Scale | None = None
+    before: int = 1
+    after: int = 1
+    scale: int = 1
     check: bool = False
     combine: tuple[Place, Place] | None = None
+    table: str = "table"
+
+    def __post_init__(self) -> None:
+        if self.before != 1 and (self.after != 1 or self.scale != 1):
+            raise ValueError("a transform has factors before it or after it")
+        if self.combine and (self.order.reversed_out or self.coset):
+            raise ValueError("a pass that combines stores natural order and has no factors")
+
+    @property
+    def coset(self) -> bool:
+        """Whether there are powers before or after; a single element's are 1."""
+        return self.k > 0 and (self.before != 1 or self.after != 1)
+
+    @cached_property
+    def shape(self) -> Shape:
+        unscaled = Shape(self.k, self.order, self.row, False)
+        if not self.coset:
+            return Shape(self.k, self.order, self.row, self.scale != 1)
+        # The powers of the first level's own digits are the kernel's arguments, and so is all that comes after the last.
+        return Shape(self.k, self.order, self.row, self.before != 1 and self.k > unscaled.first_level())
+
+    @cached_property
+    def root(self) -> int:
+        return pow(self.omega, -1, self.field.modulus) if self.inverse else self.omega
 
     def tables(self) -> tuple[Table, ...]:
-        scales = (scale.table for scale in (self.before, self.after) if scale)
-        digits = self.digits()
-        return (*(self._table(sum(digits[:i])) for i in range(len(digits))), *scales)
+        return (self._table,) if self._table else ()
 
-    def _table(self, done: int) -> Table:
-        """Twiddles of a pass before which `done` bits are done: a table of its own, so that they lie close together."""
-        root = pow(self.omega, 1 << done, self.field.modulus)
-        return power_table(f"table {done}", self.field, root, 1 << (self.k - done))
+    @cached_property
+    def _table(self) -> Table | None:
+        before, after = (self.before, self.after) if self.coset else (1, 1)
+        scale = self.scale if self.shape.scaled else 1
+        return factor_table(self.table, self.shape, Factors(self.field, self.root, before, after, scale))
 
     def pass_count(self) -> int:
-        return len(self.digits())
+        return len(self.row.digits(self.k))
 
-    def digits(self) -> tuple[int, ...]:
-        """Bits of each pass's digit, near-equal, none above what a block holds; k = 0 is one pass that changes nothing."""
-        return near_equal(self.k, max(1, -(-self.k // self.row.tile)))
+    @property
+    def stays(self) -> bool:
+        """Whether the last pass may store where it loads, as all others may."""
+        return self.pass_count() == 1 or self.order in (Order.NR, Order.RN)
 
     def passes(self, buffers: Sequence[Place], *, offset: int = 0) -> tuple[Launch, ...]:
         """The launches. buffers: where the elements are before the first pass and after each one: one more than passes.
-        The first pass may store where it loads in natural order, the last one may not, unless it is the only one."""
+        offset: of the first element among the request's."""
         count = self.pass_count()
         if len(buffers) != count + 1:
             raise ValueError(f"{count} passes, {len(buffers)} buffers")
@@ -285,109 +268,84 @@ class Transform:
 
     def one_pass(self, i: int, source: Place, target: Place, *, offset: int = 0) -> Launch:
         """The launch of pass i."""
-        digits = self.digits()
-        if len(digits) > MAX_PASSES:
-            raise ValueError(f"{len(digits)} passes, the kernel's addresses know {MAX_PASSES}: {self.row}")
-        local, done = digits[i], sum(digits[:i])
-        first, last = i == 0, i == len(digits) - 1
-        columns = max(0, self._tile() - local)
-        room = digits[0] if last and not first else self.k - done - local
-        if len(digits) > 1 and columns > room:
-            raise ValueError(f"{self.row}: 2^{columns} columns do not fit the digits {digits}: the tile is too small")
-        scale = self.before if first else None
-        scale = self.after if last and scale is None else scale
-        flags = self._flags(first=first, last=last)
+        shape = self.shape
+        each, last = shape.passes()[i], i == self.pass_count() - 1
+        combine = self.combine if last else None
+        flags = each.flags | self._own_flags(first=i == 0, last=last)
+        unit = self._unit(i, flags)
+        kernel = Kernel(unit, f"{unit.entry}_pass", unit.structs[0], self.row.threads, synchronises=True)
+        columns = self.count << (self.k - each.bits)
         values = {
-            "transforms": self.count,
+            "columns": columns,
             "offset": offset,
             "log_n": self.k,
-            "done": done,
-            "local": local,
-            "columns": columns,
-            "first_digit": digits[0],
-            "third_digit": digits[2] if i == 3 else 0,
+            "bits": each.bits,
+            "log_stride": each.log_stride,
+            "log_span": each.log_span,
+            "log_tile": shape.log_tile,
+            "log_group": each.log_group,
+            "log_first": each.log_first,
             "flags": int(flags),
-            "steps": _packed(near_equal(local, -(-local // self.row.log_radix))),
-            "scale_mask": scale.mask if scale else 0,
-            "n0inv": self.field.n0inv,
-            "modulus": self.field.modulus,
-            "roots": self._roots(),
+            "roots": root_constants(self.field, self.k, self.root),
         }
-        pointers: dict[str, Place | None] = {"x": source, "out": target, "table": f"table {done}"}
-        combine = self.combine if last else None
+        if any(member.name == "factors" for member in unit.structs[0].members):
+            values["factors"] = self._factors()
+        table = self._table
+        entry_bytes = 2 * roomy(self.field).montgomery_limbs * LIMB_BYTES
+        pointers: dict[str, Place | None] = {"in": source, "out": target, "bad": None, "table": None}
+        if table and each.levels:
+            pointers["table"] = Part(table.name, each.at * entry_bytes)
+        if i == 0 and self.check:
+            pointers["bad"] = CHECKED.name
         if combine:
             pointers |= {"first": combine[0], "second": combine[1]}
-        pointers["scale"] = scale.table.name if scale else None
-        pointers["bad"] = CHECKED.name if flags & Flag.CHECK else None
-        unit = pass_unit(self.field, self.row, combines=combine is not None)
-        tile = 1 << (local + columns)
-        block = max(1, tile >> self.row.log_radix)
-        kernel = Kernel(unit, f"{unit.entry}_pass", unit.structs[0], self.row.threads, synchronises=True)
-        grid = -(-(self.count << self.k) // tile)
-        return Launch(kernel, grid, block, values, shared_bytes(self.field, self.row), pointers)
+            roomier = roomy(self.field)
+            values |= {"n0inv": roomier.n0inv, "modulus": roomier.modulus}
+        grid = -(-columns >> (shape.log_tile - each.bits))
+        block = 1 << (shape.log_tile - self.row.log_e)
+        return Launch(kernel, grid, block, values, shared_bytes(self.field, shape.log_tile), pointers)
 
-    def _tile(self) -> int:
-        """Bits of a block's elements."""
-        return max(self.row.tile if self.row.wide else NARROW, max(self.digits()), self.row.log_radix)
+    def _unit(self, i: int, flags: Flag) -> Unit:
+        """Raises ValueError where a pass cannot have the shape that its flags compile in."""
+        each, tile = self.shape.passes()[i], self.row.log_tile
+        if i not in self.row.compiled:
+            return pass_unit(self.field, self.row, coset=self.coset, combines=bool(flags & Flag.COMBINES))
+        whole_tiles = (
+            self.shape.log_tile == tile == self.row.log_e + self.row.threads.bit_length() - 1 and self.k >= tile
+        )
+        shared = flags & Flag.MIRRORED and not flags & Flag.LOAD_ROWS
+        group = 0 if shared or flags & Flag.LAST else tile - each.bits
+        if not (compiles(self.field) and whole_tiles and self.pass_count() > 1 and each.log_group == group):
+            raise ValueError(f"pass {i} of 2^{self.k} in digits {self.shape.digits} has no compiled shape")
+        return compiled_unit(self.field, self.row, each.bits, flags)
 
-    def _flags(self, *, first: bool, last: bool) -> Flag:
-        flags = Flag.INVERSE if self.inverse else Flag(0)
-        if first:
-            flags |= Flag.REVERSED_LOAD if self.order.reversed_in else Flag(0)
-            flags |= Flag.CHECK if self.check else Flag(0)
-            flags |= Flag.SCALE_LOAD if self.before else Flag(0)
-        if last:
-            flags |= Flag.REVERSED_STORE if self.order.reversed_out else Flag(0)
-            flags |= Flag.SCALE_STORE if self.after else Flag(0)
-        return flags
+    def _own_flags(self, *, first: bool, last: bool) -> Flag:
+        flags = Flag.CHECKED if first and self.check else Flag(0)
+        flags |= Flag.BEFORE if first and self.coset and self.before != 1 else Flag(0)
+        flags |= Flag.COMBINES if last and self.combine else Flag(0)
+        return flags | (Flag.AFTER if last and self.coset and self.after != 1 else Flag(0))
 
-    def _roots(self) -> int:
-        """rho, rho^2, rho^3 for rho of order 8, as far as the transform has it; of the inverse's root where it is one."""
-        m = self.field.modulus
-        root = pow(self.omega, -1, m) if self.inverse else self.omega
-        rho = pow(root, 1 << (self.k - 3), m) if self.k >= 3 else None
-        if rho is None:
-            # Of the order 2^k below 8: rho^2 has order 4, and is all that a transform of 4 takes.
-            square = root if self.k == 2 else 1
-            powers: tuple[int, ...] = (1, square, 1)
-        else:
-            powers = (rho, rho**2 % m, rho**3 % m)
-        return _joined([_twiddle(self.field, w) for w in powers], twiddle_limbs(self.field))
+    def _factors(self) -> int:
+        """The eight constants of BEFORE or AFTER: the powers for the digit of the first level, or of the last."""
+        shape, m = self.shape, self.field.modulus
+        rho = shape.first_level() if self.before != 1 else shape.last_level()
+        base = pow(self.before if self.before != 1 else self.after, 1 << (self.k - rho), m)
+        return _factors(self.field, base, self.scale, rho)
 
 
-def shared_bytes(field: Field, row: TransformRow) -> int:
-    """kernels/algo/ntt.cuh: a plane a limb of the block's elements."""
-    return (row.threads << row.log_radix) * field.montgomery_limbs * LIMB_BYTES
+@lru_cache(maxsize=64)
+def _factors(field: Field, base: int, scale: int, rho: int) -> int:
+    m = field.modulus
+    return Constants(roomy(field)).roots(tuple(pow(base, d, m) * scale % m for d in range(1 << rho)))
 
 
-def row_of(plan: LaunchPlan) -> TransformRow:
-    """The tuning row that a plan's passes are made by, as far as their kernels tell."""
-    kernel = next(
-        launch.kernel for piece in plan.pieces for launch in piece.launches if launch.kernel.name == "ntt_pass"
-    )
-    constants = dict(kernel.unit.constants)
-    return TransformRow(
-        None, constants["LOG_RADIX"], PROOF_TILE, True, constants["THREADS"], constants["RESIDENT"], "of the plan"
-    )
-
-
-def near_equal(bits: int, parts: int) -> tuple[int, ...]:
-    """`bits` as a sum of `parts` numbers that differ by one at the most, the larger ones first."""
-    if parts == 0:
-        return ()
-    least, more = divmod(bits, parts)
-    return (least + 1,) * more + (least,) * (parts - more)
-
-
-def _packed(steps: Sequence[int]) -> int:
-    """Two bits a step, the first one lowest."""
-    return sum(step << 2 * i for i, step in enumerate(steps))
-
-
-def constant_scale(field: Field, value: int) -> Scale:
-    return Scale(power_table("scale", field, 1, 1, value), 0)
-
-
-def coset_scale(field: Field, k: int, base: int, start: int = 1, *, name: str = "scale") -> Scale:
-    """start base^i for the element of natural index i."""
-    return Scale(power_table(name, field, base, 1 << k, start), (1 << k) - 1)
+@lru_cache(maxsize=64)
+def root_constants(field: Field, k: int, root: int) -> int:
+    """The three constants of kernels/algo/dft.cuh, as far as a transform of 2^k elements has them: of w8, of order 8."""
+    m, half = field.modulus, pow(2, -1, field.modulus)
+    constants = Constants(roomy(field))
+    if k < 3:
+        return constants.root(root if k == 2 else 1)
+    w = pow(root, 1 << (k - 3), m)
+    cube = pow(w, 3, m)
+    return constants.roots((w * w % m, (w + cube) * half % m, (w - cube) * half % m))

@@ -5,7 +5,7 @@ A row without a limb count or architecture ("*") serves those that have none of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 
@@ -155,29 +155,81 @@ def batch_tuning(kind: str, arch: str, limbs: int) -> BatchTuning:
 
 @dataclass(frozen=True)
 class TransformRow:
-    """How ntt and quotient run for up to 2^up_to elements in all (None: any number).
+    """How ntt and quotient run for transforms of up to 2^log_n elements, and up to 2^log_total in all (None: any).
 
-    log_radix: bits of a step that a thread carries out in registers, 1 to 3. tile: bits of the largest digit of a pass,
-    which is what a block holds. wide: blocks hold 2^tile elements even where a digit is shorter; else as few as the digit
-    has, so that a small transform reaches more multiprocessors. threads, resident: the launch bounds. source: as in Tuning.
+    log_e: a thread holds 2^log_e elements in registers, the radix; 1 to 3. log_tile: bits of a block's elements; more where a
+    digit has more. largest: bits of the largest digit where k is cut into near-equal ones. threads, resident: the launch
+    bounds. splits: digits of the k that they add up to, before near-equal ones. compiled: numbers of the passes whose shape is
+    compiled in (radix 8, several passes, eight limbs; a tile is threads 2^log_e). source: as in Tuning.
     """
 
-    up_to: int | None
-    log_radix: int
-    tile: int
-    wide: bool
+    log_n: int | None
+    log_total: int | None
+    log_e: int
+    log_tile: int
+    largest: int
     threads: int
     resident: int
     source: str
+    splits: tuple[tuple[int, ...], ...] = ()
+    compiled: tuple[int, ...] = ()
 
+    def serves(self, k: int, log_total: int) -> bool:
+        """log_total: of the elements of all transforms together, rounded up."""
+        of_one, of_all = self.log_n is None or k <= self.log_n, self.log_total is None or log_total <= self.log_total
+        return of_one and of_all
+
+    def digits(self, k: int) -> tuple[int, ...]:
+        """Bits of each pass."""
+        near = near_equal(k, max(1, -(-k // self.largest)))
+        return next((split for split in self.splits if sum(split) == k), near)
+
+
+def near_equal(bits: int, parts: int) -> tuple[int, ...]:
+    """`bits` as a sum of `parts` numbers that differ by one at the most, the larger ones first."""
+    least, more = divmod(bits, parts)
+    return (least + 1,) * more + (least,) * (parts - more)
+
+
+# Of an H200 with bn254_fr, the first kernel of this design; 2^10 in two passes of 32 took 0.0117 ms, one pass 0.0161.
+_FIRST = "first measurement of this design on an H200: "
+
+# A level of radix 8 takes three bits; four bits are two levels, and so are five and six. Measured: 18, 20, 22 and 24.
+_RADIX_8 = (
+    *((6, 5), (6, 6), (7, 6), (8, 6), (9, 6), (8, 8), (9, 8), (9, 9), (10, 9)),
+    *((8, 6, 6), (9, 6, 6), (8, 8, 6), (9, 8, 6), (9, 6, 9), (9, 8, 8), (9, 9, 8), (9, 9, 9), (10, 9, 9)),
+)
+
+_LARGE = TransformRow(
+    None, None, 3, 10, 10, 128, 4, _FIRST + "2^20 0.196, 2^22 0.759, 2^24 3.09 ms, first of the splits", _RADIX_8
+)
+# A unit is a pass of one size, order and direction: only where they are measured.
+_COMPILED = replace(
+    _LARGE,
+    compiled=(0, 1, 2),
+    source=_FIRST + "2^18 0.0484, 2^20 0.177, 2^22 0.680 ms; passes whose shape is an argument 0.0545, 0.196, 0.761",
+)
+_ROWS = (
+    TransformRow(1, None, 1, 8, 8, 128, 4, "unmeasured: no other threads hold so little"),
+    # One pass up to 2^10 is asked for; a butterfly a thread where the digit's elements leave multiprocessors idle.
+    TransformRow(8, 16, 1, 6, 8, 128, 4, "unmeasured: as the next sizes"),
+    TransformRow(10, 18, 2, 9, 10, 256, 2, _FIRST + "2^10 in one pass 0.0161 ms, 0.0188 with log_e 1, 0.0214 with 3"),
+    TransformRow(
+        16, 16, 1, 6, 8, 128, 4, _FIRST + "2^12 0.0138, 2^14 0.0164, 2^16 0.0233 ms, first or level with log_e 2"
+    ),
+    TransformRow(17, 18, 2, 9, 9, 256, 2, _FIRST + "64 of 2^12 0.0336 ms, 0.0382 with log_e 3"),
+    TransformRow(18, 18, 3, 10, 10, 128, 3, _FIRST + "2^18 0.0499 ms, 0.0504 with 4 blocks", _RADIX_8),
+)
 
 TRANSFORM_TABLE: dict[str, tuple[TransformRow, ...]] = {
-    ANY: (
-        TransformRow(15, 1, 8, False, 128, 4, "unmeasured: one butterfly a thread, because latency is the floor"),
-        TransformRow(None, 2, 9, True, 128, 5, "unmeasured: radix 4, which leaves registers for the next twiddle"),
-    ),
+    # Four blocks spill on most of the others.
+    ANY: (*_ROWS, replace(_LARGE, resident=3, source="unmeasured: spills the least")),
+    "sm_90": (*_ROWS[:-1], replace(_LARGE, log_n=17, source="as the next sizes; unmeasured"), _COMPILED),
     # A block's fibers cost by their number.
-    CPU: (TransformRow(None, 3, 10, True, 128, 1, "unmeasured: fewest fibers an element"),),
+    CPU: (
+        TransformRow(1, None, 1, 8, 8, 128, 1, "no other threads hold so little"),
+        TransformRow(None, None, 3, 10, 10, 128, 1, "unmeasured: fewest fibers an element"),
+    ),
 }
 
 
@@ -186,7 +238,89 @@ def transform_rows(kind: str, arch: str) -> tuple[TransformRow, ...]:
     return TRANSFORM_TABLE[CPU] if kind == "cpu" else TRANSFORM_TABLE.get(arch, TRANSFORM_TABLE[ANY])
 
 
-def transform_row(kind: str, arch: str, log_total: int) -> TransformRow:
+def transform_row(kind: str, arch: str, k: int, log_total: int) -> TransformRow:
     """log_total: of the elements of all transforms together, rounded up."""
-    rows = transform_rows(kind, arch)
-    return next(row for row in rows if row.up_to is None or log_total <= row.up_to)
+    return next(row for row in transform_rows(kind, arch) if row.serves(k, log_total))
+
+
+# --- small transforms, an element a thread ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LaneRow:
+    """How ntt runs with an element a thread (kernels/algo/ntt_lanes.cuh). digits: bits of each pass. cluster: both passes in
+    one launch, by clusters of blocks. source: as in Tuning. pairs: two elements a thread, where the transform has no factors
+    after it (kernels/algo/ntt_lane_pairs.cuh)."""
+
+    digits: tuple[int, ...]
+    cluster: bool
+    source: str
+    pairs: bool = False
+
+
+# How a transform runs.
+Row = TransformRow | LaneRow
+
+
+@dataclass(frozen=True)
+class LaneBlock:
+    """Of a pass, or of a cluster: threads a block, blocks that a multiprocessor holds at once, and levels of each pass whose
+    constants are fetched before its elements."""
+
+    threads: int
+    resident: int
+    ahead: tuple[int, ...]
+
+
+# By bits of a pass. A block holds whole columns.
+LANE_PASSES: dict[int, LaneBlock] = {
+    **{bits: LaneBlock(64, 1, ((bits + 1) // 2,)) for bits in range(1, 6)},
+    6: LaneBlock(64, 1, (1,)),
+    7: LaneBlock(128, 1, (1,)),
+    8: LaneBlock(256, 2, (0,)),
+}
+
+# As LANE_PASSES, with two elements a thread: half as many threads, and half of the constants.
+LANE_PAIRS: dict[int, LaneBlock] = {
+    7: LaneBlock(64, 4, (2,)),
+    8: LaneBlock(128, 2, (2,)),
+}
+
+# By the digits of a transform that is one cluster: eight blocks, the most that every device takes.
+CLUSTER_BLOCKS = 8
+LANE_CLUSTERS: dict[tuple[int, int], LaneBlock] = {
+    (5, 4): LaneBlock(64, 1, (1, 2)),
+    (6, 4): LaneBlock(128, 1, (1, 2)),
+}
+CLUSTERS_FROM = 90
+
+_LANES = "first measurement of this design on an H200: "
+_ONE = LaneRow((), False, "unmeasured: as the sizes of two passes")
+_CLUSTER = LaneRow((), True, _LANES + "2^10 0.0048 ms, 0.0052 by two launches")
+_TWO = LaneRow(
+    (), False, _LANES + "2^12 0.0059, 2^14 0.0080, 2^16 0.0184 ms; the passes of more elements a thread 14, 16, 23"
+)
+_PAIRS = LaneRow((), False, _FIRST + "2^15 0.0129, 2^16 0.0170 ms; an element a thread 0.0133, 0.0202", pairs=True)
+
+# From this k on.
+PAIRS_FROM = 15
+
+# Up to so many elements in all, log2.
+LANE_TOTAL = 16
+
+
+def lane_row(kind: str, arch: str, k: int, log_total: int) -> LaneRow | None:
+    """None where threads that hold several elements are the faster ones, or 2^k would take a second launch up to 2^10."""
+    if kind == "cpu" or k == 0 or log_total > LANE_TOTAL:
+        return None
+    if k <= max(LANE_PASSES):
+        return replace(_ONE, digits=(k,))
+    cluster = next((digits for digits in LANE_CLUSTERS if sum(digits) == k), None)
+    if cluster:
+        return replace(_CLUSTER, digits=cluster) if has_clusters(arch) else None
+    return replace(_PAIRS if k >= PAIRS_FROM else _TWO, digits=near_equal(k, 2))
+
+
+def has_clusters(arch: str) -> bool:
+    """arch: of a CUDA device."""
+    return int(arch.removeprefix("sm_")) >= CLUSTERS_FROM

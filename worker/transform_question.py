@@ -5,10 +5,11 @@ from __future__ import annotations
 import operator
 
 from limbd.ops import quotient
+from limbd.ops.domain import transforms
 from limbd.ops.ntt import param_of
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
-from limbd.ops.transform import Order, transforms
+from limbd.ops.transform_shape import Order
 
 
 def transform_question(

@@ -10,11 +10,11 @@ from limbd.harness.inputs import Residues
 from limbd.harness.transforms import elements, own_domain
 from limbd.harness.vectors import Vectors
 from limbd.harness.vectors.peers import agreed_whole, as_arrays
+from limbd.ops.domain import ELEMENT_BYTES
 from limbd.ops.params.base import Field
 from limbd.ops.params.fields import by_name
 from limbd.ops.params.layout import PLAIN_LIMBS, from_ints
 from limbd.ops.quotient import QUOTIENT, param_of
-from limbd.ops.transform import ELEMENT_BYTES
 
 FIELDS = ("bn254_fr", "bls12_381_fr", "goldilocks", "toy_97", "toy_3x2_30_1")
 LOG_N = (0, 1, 2, 5)

@@ -21,11 +21,11 @@ from limbd.harness.inputs import Residues
 from limbd.harness.vectors import FOLDER, SCHEMA
 from limbd.harness.vectors.collected import read_json
 from limbd.ops.base import Limbs
+from limbd.ops.domain import ELEMENT_BYTES
 from limbd.ops.ntt import NTT, param_of
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
 from limbd.ops.params.layout import from_ints, pack, to_mpz, unpack
-from limbd.ops.transform import ELEMENT_BYTES
 
 FILE = "recipes.msgpack"
 COLLECTED = "generated/large_recipes.json.gz"

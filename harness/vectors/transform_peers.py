@@ -14,8 +14,8 @@ import gmpy2
 from limbd.harness.inputs import Residues
 from limbd.ops.ntt import COSET, INVERSE, ORDER_SHIFT
 from limbd.ops.params.fields import by_modulus
-from limbd.ops.transform import Order
 from limbd.ops.transform_op import LOG_N
+from limbd.ops.transform_shape import Order
 
 Column = Sequence[int]
 

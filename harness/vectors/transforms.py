@@ -13,12 +13,13 @@ from limbd.harness.transforms import elements, own_domain
 from limbd.harness.vectors import Vectors
 from limbd.harness.vectors.collected import read_json
 from limbd.harness.vectors.peers import agreed_whole
+from limbd.ops.domain import ELEMENT_BYTES
 from limbd.ops.ntt import NTT, param_of
 from limbd.ops.params.base import Field
 from limbd.ops.params.fields import by_name
 from limbd.ops.params.layout import from_ints
-from limbd.ops.transform import ELEMENT_BYTES, Order
 from limbd.ops.transform_op import OWN_DOMAIN
+from limbd.ops.transform_shape import Order
 
 GENERATED = ("generated/ntt_bn254_fr.json.gz", "generated/ntt_bls12_381_fr.json.gz")
 

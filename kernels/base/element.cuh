@@ -8,13 +8,28 @@ namespace element {
 // The element that this thread owns in a one-element-a-thread launch.
 __device__ __forceinline__ uint64_t own_index() { return uint64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
 
-template <int WORDS>
+// 16 bytes of memory. ONCE: they are not needed again soon, and leave the cache to others.
+template <bool ONCE>
+__device__ __forceinline__ uint4 load_quad(const uint4* at) {
+    if constexpr (ONCE) return __ldcs(at);
+    return *at;
+}
+template <bool ONCE>
+__device__ __forceinline__ void store_quad(uint4* at, const uint4& part) {
+    if constexpr (ONCE) {
+        __stcs(at, part);
+    } else {
+        *at = part;
+    }
+}
+
+template <int WORDS, bool ONCE = false>
 __device__ __forceinline__ void load(uint32_t* limbs, const uint32_t* array, uint64_t index) {
     static_assert(WORDS % 4 == 0, "16 bytes at a time");
     const uint4* const at = reinterpret_cast<const uint4*>(array + index * WORDS);
     UNROLL
     for (int i = 0; i < WORDS / 4; ++i) {
-        const uint4 part = at[i];
+        const uint4 part = load_quad<ONCE>(at + i);
         limbs[4 * i] = part.x;
         limbs[4 * i + 1] = part.y;
         limbs[4 * i + 2] = part.z;
@@ -23,7 +38,7 @@ __device__ __forceinline__ void load(uint32_t* limbs, const uint32_t* array, uin
 }
 
 // Stores N limbs and zeros above them.
-template <int WORDS, int N>
+template <int WORDS, int N, bool ONCE = false>
 __device__ __forceinline__ void store(uint32_t* array, uint64_t index, const uint32_t* limbs) {
     static_assert(WORDS % 4 == 0 && N <= WORDS, "16 bytes at a time");
     uint32_t padded[WORDS];
@@ -32,7 +47,7 @@ __device__ __forceinline__ void store(uint32_t* array, uint64_t index, const uin
     uint4* const at = reinterpret_cast<uint4*>(array + index * WORDS);
     UNROLL
     for (int i = 0; i < WORDS / 4; ++i) {
-        at[i] = make_uint4(padded[4 * i], padded[4 * i + 1], padded[4 * i + 2], padded[4 * i + 3]);
+        store_quad<ONCE>(at + i, make_uint4(padded[4 * i], padded[4 * i + 1], padded[4 * i + 2], padded[4 * i + 3]));
     }
 }
 

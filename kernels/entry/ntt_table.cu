@@ -1,27 +1,20 @@
-// ntt_table: twiddles of start base^e, e = 0..n-1, in the form that PARAMS' transforms take them. A thread makes CHUNK of
-// them, a power of 2: the first from base^(2^i), which args.powers holds in Montgomery form as args.start is.
-#include "field/transform.cuh"
+// ntt's tables: powers of a base, and the factors of one level (algo/ntt_table.cuh). One element a thread, no cooperation.
+#include "algo/ntt_table.cuh"
 #include "unit.cuh"
 
-extern "C" __global__ void __launch_bounds__(256) ntt_table(const ntt_table_args args) {
-    using Residue = transform::Residue<PARAMS>;
-    using Field = mont::Field<PARAMS>;
-    constexpr int N = Residue::N;
-    const Residue residue{args.modulus, args.n0inv};
-    const uint64_t first = (uint64_t(blockIdx.x) * blockDim.x + threadIdx.x) * CHUNK;
-    if (first >= args.n) return;
-    uint32_t value[N];
-    limb::copy<N>(value, args.start);
-#pragma unroll 1
-    for (uint32_t i = 0; first >> i != 0; ++i) {
-        if (first >> i & 1) Field::multiply(value, value, args.powers + i * N);
-    }
-#pragma unroll 1
-    for (uint64_t e = first; e < first + CHUNK && e < args.n; ++e) {
-        uint32_t twiddle[Residue::TWIDDLE];
-        residue.twiddle(twiddle, value);
-        UNROLL
-        for (int i = 0; i < Residue::TWIDDLE; ++i) args.table[e * Residue::TWIDDLE + i] = twiddle[i];
-        Field::multiply(value, value, args.powers);
-    }
+// out[i] = base^i for i < 2^split, then base^((i - 2^split) 2^split), n of them; base in Montgomery form, results too.
+// bits: of the largest exponent.
+extern "C" __global__ void __launch_bounds__(128) ntt_powers(const ntt_powers_args args) {
+    const uint64_t index = element::own_index();
+    if (index >= args.n) return;
+    const uint64_t half = uint64_t(1) << args.split;
+    uint32_t v[FIELD::N];
+    ntt::power<FIELD>(v, args.base, index < half ? index : index - half << args.split, args.bits);
+    element::store<ntt::POWER_WORDS<FIELD>, FIELD::N>(args.out, index, v);
+}
+
+// Entry i of one level's table, i < n.
+extern "C" __global__ void __launch_bounds__(128) ntt_table(const ntt_table_args args) {
+    const uint64_t index = element::own_index();
+    if (index < args.n) ntt::store_factor<FIELD>(args, index);
 }

@@ -107,7 +107,6 @@ __device__ __forceinline__ void enter_element(uint32_t* r, const uint32_t* a, co
 // `uint32_t[LIMBS]` in Montgomery form, canonical unless a function says [0, 2m).
 template <class P>
 struct Field {
-    using Params = P;
     static_assert(P::N % 2 == 0, "an odd number of limbs is padded to an even one");
     static constexpr int LIMBS = P::N;
     static constexpr bool FULL = P::BITS == 32 * P::N;      // the top bit of m is set

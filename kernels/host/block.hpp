@@ -1,4 +1,6 @@
-// One block whose threads synchronise: every thread is a fiber, and this scheduler runs them in turn.
+// One block whose threads synchronise, or the blocks of one cluster: every thread is a fiber, and this scheduler runs them in
+// turn. In a cluster __syncthreads waits for all of its blocks, which is more than the device does: that a cluster's barrier
+// is missing does not show. Their __shared__ arrays would be one; kernels for clusters have dynamic shared memory alone.
 //
 // A thread runs until it finishes, reaches __syncthreads or enters a warp function. Breaking a rule that the hardware
 // answers with a hang or with garbage (a barrier that some threads never reach, a mask that names a thread that does
@@ -38,7 +40,7 @@ class Block {
         : capacity_(capacity), stacks(capacity), threads(new Thread[capacity]()), warps(new unsigned[capacity / WARP + 1]()) {
         for (unsigned i = 0; i < capacity; ++i) {
             threads[i].fiber.stack = stacks.stack(i);
-            threads[i].fiber.stack_bytes = STACK_BYTES;
+            threads[i].fiber.stack_bytes = Stacks::stack_bytes();
             prepare(threads[i].fiber, &Block::thread_main);
         }
     }
@@ -63,6 +65,8 @@ class Block {
             // Checked builds turn the order round at every barrier: a result must not depend on it.
             descending = VERIFYING && !descending;
         } while (!finished());
+        const unsigned overflown = stacks.overflown();
+        if (overflown < capacity_) fail("the stack of thread %u was too small", overflown);
     }
 
     // __syncthreads and its counting variants: the number of threads whose predicate is true.
@@ -78,8 +82,8 @@ class Block {
     // All threads of the warp that mask names meet here; source: the lane whose value a shuffle takes.
     std::uint64_t warp_function(WarpFunction function, unsigned mask, std::uint64_t value, unsigned source, Site site) {
         Thread& me = current();
-        const unsigned first = context.thread_index.x / WARP * WARP;
-        const unsigned lane = context.thread_index.x % WARP;
+        const unsigned first = context.fiber / WARP * WARP;
+        const unsigned lane = context.fiber % WARP;
         check_mask(mask, first, lane);
         me.function = function;
         me.mask = mask;
@@ -87,7 +91,7 @@ class Block {
         me.source = source;
         me.site = site;
         me.state = State::in_warp_function;
-        unsigned& waiting = warps[context.thread_index.x / WARP];
+        unsigned& waiting = warps[context.fiber / WARP];
         waiting |= 1u << lane;
         if ((waiting & mask) == mask) {
             resolve(me, first);
@@ -99,7 +103,7 @@ class Block {
     }
 
   private:
-    Thread& current() { return threads[context.thread_index.x]; }
+    Thread& current() { return threads[context.fiber]; }
 
     // A fiber's life: one CUDA thread after another, so that a stack is set up once and serves every block.
     static void thread_main() {
@@ -114,8 +118,19 @@ class Block {
     }
 
     void resume(unsigned i) {
-        context.thread_index.x = i;
+        stand(i);
         switch_fiber(scheduler, threads[i].fiber);
+    }
+
+    // Makes `context` that of thread i.
+    static void stand(unsigned i) {
+        context.fiber = context.thread_index.x = i;
+        if (context.cluster == 1) return;
+        const unsigned rank = i / context.block_size.x, before = context.block_index.x % context.cluster;
+        context.thread_index.x = i % context.block_size.x;
+        context.block_index.x += rank - before;
+        context.dynamic_shared = static_cast<char*>(context.dynamic_shared) + std::ptrdiff_t(rank) * context.shared_bytes -
+                                 std::ptrdiff_t(before) * context.shared_bytes;
     }
 
     void run_until_all_wait(bool descending) {
@@ -140,19 +155,25 @@ class Block {
     // Nobody can run: either all threads are done, or all wait at one barrier, which opens.
     bool finished() {
         const Thread& head = threads[0];
-        unsigned predicates = 0;
         for (unsigned i = 0; i < size; ++i) {
             const Thread& thread = threads[i];
             const bool with_head = thread.state == head.state && (head.state == State::done || thread.site == head.site);
             if (thread.state == State::in_warp_function || !with_head) fail_divergent(i);
-            predicates += thread.value != 0;
         }
         if (head.state == State::done) return true;
-        for (unsigned i = 0; i < size; ++i) {
+        const unsigned block = context.block_size.x;
+        for (unsigned first = 0; first < size; first += block) open_barrier(first, block);
+        return false;
+    }
+
+    // Of the block of threads from `first` on: all get the number of predicates that are true.
+    void open_barrier(unsigned first, unsigned count) {
+        unsigned predicates = 0;
+        for (unsigned i = first; i < first + count; ++i) predicates += threads[i].value != 0;
+        for (unsigned i = first; i < first + count; ++i) {
             threads[i].answer = predicates;
             threads[i].state = State::runnable;
         }
-        return false;
     }
 
     void check_mask(unsigned mask, unsigned first, unsigned lane) {
@@ -200,7 +221,7 @@ class Block {
 
     [[noreturn]] void fail_divergent(unsigned i) {
         const Thread &one = threads[0], &other = threads[i];
-        context.thread_index.x = i;
+        stand(i);
         fail("divergent synchronisation: it %s (%s:%d) while thread 0 %s (%s:%d)", describe(other.state), file(other),
              other.site.line, describe(one.state), file(one), one.site.line);
     }
@@ -230,6 +251,20 @@ class Block {
 inline Block& fibers(const char* caller) {
     if (!context.block) fail("%s, but the kernel is declared as one that does not synchronise", caller);
     return *context.block;
+}
+
+// --- clusters ---
+
+inline void cluster_barrier(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    fibers("a cluster's barrier").barrier(false, {file, line});
+}
+
+// What lies in the block of this rank where `own` lies in the calling thread's.
+template <class T>
+inline T* in_block(T* own, unsigned rank) {
+    if (rank >= context.cluster) fail("a block of rank %u in a cluster of %u", rank, context.cluster);
+    const std::ptrdiff_t blocks = std::ptrdiff_t(rank) - std::ptrdiff_t(context.block_index.x % context.cluster);
+    return reinterpret_cast<T*>(reinterpret_cast<char*>(own) + blocks * std::ptrdiff_t(context.shared_bytes));
 }
 
 }  // namespace limbd_host

@@ -33,6 +33,8 @@ struct Context {
     const char* kernel;
     Block* block;  // the fibers of the running block; null while threads run as a plain loop
     void* dynamic_shared;
+    unsigned fiber;  // the running thread among those of the block, or of the cluster's blocks
+    unsigned cluster, shared_bytes;  // blocks of a cluster, and what lies between their dynamic_shared
     uint3 thread_index, block_index, block_size, grid_size;
 };
 

@@ -18,7 +18,7 @@ constexpr std::size_t STACK_BYTES = 128 << 10;
 constexpr std::size_t STACK_BYTES = 64 << 10;
 #endif
 
-// A suspended flow of control. stack is its lowest usable byte; the page below it is a guard.
+// A suspended flow of control. stack is its lowest usable byte.
 struct Fiber {
     void* stack_pointer;
     void* stack;
@@ -147,26 +147,49 @@ inline void switch_fiber(Fiber& from, Fiber& to) {
 #endif
 }
 
-// Stacks for `count` fibers in one mapping, each above a guard page, so that an overflow is a fault at once.
+// Stacks for `count` fibers in one mapping. Below every GROUP of them lies a guard page, on which an overflow is a fault at
+// once. A page below each would cut the mapping into more pieces than a process may have (vm.max_map_count, 65,530): every
+// thread that runs blocks has stacks for each unit that it has run. So an overflow into a neighbour of the same group is found
+// by the mark that each stack ends with.
 class Stacks {
   public:
-    explicit Stacks(unsigned count) : page(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))), bytes(count * stride()) {
+    explicit Stacks(unsigned count)
+        : count(count), page(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))), bytes(offset(count)) {
         void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (mapped == MAP_FAILED) fail("no memory for the stacks of %u fibers", count);
         base = static_cast<char*>(mapped);
-        for (unsigned i = 0; i < count; ++i) {
-            if (mprotect(base + i * stride(), page, PROT_NONE) != 0) fail("no guard page for a fiber's stack");
+        for (unsigned i = 0; i < count; i += GROUP) {
+            if (mprotect(base + offset(i) - page, page, PROT_NONE) != 0) fail("no guard page for a fiber's stack");
         }
+        for (unsigned i = 0; i < count; ++i) *mark(i) = MARK;
     }
     ~Stacks() { munmap(base, bytes); }
     Stacks(const Stacks&) = delete;
     Stacks& operator=(const Stacks&) = delete;
 
-    void* stack(unsigned i) const { return base + i * stride() + page; }
+    void* stack(unsigned i) const { return base + offset(i) + sizeof(Mark); }
+    static constexpr std::size_t stack_bytes() { return STACK_BYTES - sizeof(Mark); }
+
+    // The first stack whose mark is gone, or `count`.
+    unsigned overflown() const {
+        for (unsigned i = 0; i < count; ++i) {
+            if (!(*mark(i) == MARK)) return i;
+        }
+        return count;
+    }
 
   private:
-    std::size_t stride() const { return STACK_BYTES + page; }
+    static constexpr unsigned GROUP = 8;
+    struct Mark {
+        std::uint64_t words[8];
+        bool operator==(const Mark& other) const { return std::memcmp(words, other.words, sizeof words) == 0; }
+    };
+    static constexpr Mark MARK = {{1, 2, 3, 4, 5, 6, 7, 8}};
 
+    std::size_t offset(unsigned i) const { return i * STACK_BYTES + (i / GROUP + 1) * page; }
+    Mark* mark(unsigned i) const { return reinterpret_cast<Mark*>(base + offset(i)); }
+
+    unsigned count;
     std::size_t page;
     std::size_t bytes;
     char* base;

@@ -55,6 +55,16 @@ inline T __ldg(const T* address) {
     return *address;
 }
 
+// Loads and stores of what is used once.
+template <class T>
+inline T __ldcs(const T* address) {
+    return *address;
+}
+template <class T>
+inline void __stcs(T* address, T value) {
+    *address = value;
+}
+
 // As in CUDA, min and max take two arguments of one arithmetic type, or mixed ones of one signedness.
 template <class A, class B>
 constexpr std::common_type_t<A, B> min(A a, B b) {

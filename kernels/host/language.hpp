@@ -10,6 +10,7 @@
 #define __noinline__ __attribute__((noinline))
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __grid_constant__
 
 #define threadIdx (::limbd_host::context.thread_index)

@@ -3,12 +3,12 @@
 
 namespace limbd_host {
 
-// Mirrored by worker/device/cpu.py. chunk: blocks a thread takes at a time from `next`.
+// Mirrored by worker/device/cpu.py. cluster: blocks of a cluster, 1 without. chunk: clusters a thread takes at a time from `next`.
 struct Job {
     const void* arguments;
     std::uint64_t argument_bytes;
     std::uint64_t next;
-    std::uint32_t grid, block, shared, chunk, synchronises, reserved;
+    std::uint32_t grid, block, shared, chunk, synchronises, cluster;
 };
 static_assert(sizeof(Job) == 48, "worker/device/cpu.py");
 
@@ -51,7 +51,7 @@ inline Block& block_of_this_thread(unsigned size) {
     auto* block = static_cast<Block*>(pthread_getspecific(key));
     if (!block || block->capacity() < size) {
         delete block;
-        block = new Block(size < 256 ? 256 : size);
+        block = new Block((size + WARP - 1) / WARP * WARP);
         pthread_setspecific(key, block);
     }
     return *block;
@@ -68,7 +68,7 @@ struct Entry<kernel> {
 
     static void run_block(const Job& job) {
         if (context.block) {
-            context.block->run(job.block, call, job.arguments);
+            context.block->run(job.cluster * job.block, call, job.arguments);
             return;
         }
         for (unsigned t = 0; t < job.block; ++t) {
@@ -83,19 +83,26 @@ struct Entry<kernel> {
         if (job.argument_bytes != sizeof(Arguments)) fail("its parameter struct has another size than its caller's");
         context.block_size = {job.block, 1, 1};
         context.grid_size = {job.grid, 1, 1};
-        context.block = job.synchronises ? &block_of_this_thread(job.block) : nullptr;
-        if (job.shared && posix_memalign(&context.dynamic_shared, 16, job.shared) != 0) fail("no memory for shared arrays");
+        context.cluster = job.cluster;
+        context.shared_bytes = job.shared;
+        const std::size_t shared = std::size_t(job.cluster) * job.shared;
+        void* memory = nullptr;
+        if (job.cluster > 1 && (!job.synchronises || job.shared % 16 != 0)) fail("a cluster has fibers and aligned memory");
+        context.block = job.synchronises ? &block_of_this_thread(job.cluster * job.block) : nullptr;
+        if (shared && posix_memalign(&memory, 16, shared) != 0) fail("no memory for shared arrays");
+        const std::uint64_t clusters = job.grid / job.cluster;
         for (;;) {
             const std::uint64_t first = __atomic_fetch_add(&job.next, job.chunk, __ATOMIC_RELAXED);
-            if (first >= job.grid) break;
-            const std::uint64_t end = first + job.chunk < job.grid ? first + job.chunk : job.grid;
-            for (std::uint64_t b = first; b < end; ++b) {
-                context.block_index.x = static_cast<unsigned>(b);
-                if (VERIFYING) poison_shared(job.shared);
+            if (first >= clusters) break;
+            const std::uint64_t end = first + job.chunk < clusters ? first + job.chunk : clusters;
+            for (std::uint64_t c = first; c < end; ++c) {
+                context.block_index.x = static_cast<unsigned>(c * job.cluster);
+                context.dynamic_shared = memory;
+                if (VERIFYING) poison_shared(shared);
                 run_block(job);
             }
         }
-        std::free(context.dynamic_shared);
+        std::free(memory);
         context = Context{};
     }
 };

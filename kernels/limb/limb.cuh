@@ -26,9 +26,6 @@
 //                                     [r] + c W^N = ([a][b] + k [m]) / W^N for the k in 0..W^N-1 that makes it exact.
 //                                     N even, m odd, n0 = -m^-1 mod W. [a][b] < W^N [m] gives a result below 2 [m], and
 //                                     FULL = false (c = 0, and cheaper) is allowed where [a] + [m] <= W^N
-//   split_product<N>(r, x, w, m, n0)  [r] = ([x_lo][w_0] + [x_hi][w_1] + k [m]) / W^(N/2) for the k in 0..W^(N/2)-1 that
-//                                     makes it exact; x_lo, x_hi are the halves of x, w_0 and w_1 those of w (N limbs
-//                                     each, both below m). N even, m odd, n0 = -m^-1 mod W, 3 [m] <= W^N: [r] < 3 [m]
 //   montgomery_reduce<N>(r, t, m, n0) -> c
 //                                     the same for [t], 2N limbs, in place of [a][b]; r may be either half of t
 //
@@ -96,22 +93,6 @@ __device__ __forceinline__ void subtract_once(uint32_t* r, uint32_t carry, const
     uint32_t difference[N];
     const uint32_t borrow = subtract<N>(difference, r, m);
     select<N>(r, carry >= borrow, difference, r);
-}
-
-// r = [x] >= [m] ? [x] - [m] : [x].
-template <int N>
-__device__ __forceinline__ void reduce_once(uint32_t* r, const uint32_t* x, const uint32_t* m) {
-    uint32_t difference[N];
-    const uint32_t borrow = subtract<N>(difference, x, m);
-    select<N>(r, borrow == 0, difference, x);
-}
-
-// a = condition ? a : 0, without a branch.
-template <int N>
-__device__ __forceinline__ void mask(uint32_t* a, bool condition) {
-    const uint32_t all = 0u - uint32_t(condition);
-    UNROLL
-    for (int i = 0; i < N; ++i) a[i] &= all;
 }
 
 // [r] = [a] 2^s mod W^N, 0 <= s < 32 N: whole words by stages of selects, so that no index depends on s.

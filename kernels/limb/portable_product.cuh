@@ -138,35 +138,6 @@ __forceinline__ uint32_t montgomery_product(uint32_t* r, const uint32_t* a, cons
     return uint32_t(z[L]);
 }
 
-// Limb by limb, because a half of x need not be whole words; a function of its own, because a transform has dozens of them.
-template <int N>
-void split_product(uint32_t* r, const uint32_t* x, const uint32_t* w, const uint32_t* m, uint32_t n0) {
-    static_assert(N % 2 == 0, "x has two halves");
-    uint32_t z[N + 1] = {};
-    UNROLL
-    for (int i = 0; i < N / 2; ++i) {
-        Wide sum = 0;
-        UNROLL
-        for (int j = 0; j < N; ++j) {
-            sum += Wide(Word(x[i]) * w[j]) + Word(x[N / 2 + i]) * w[N + j] + z[j];
-            z[j] = uint32_t(sum);
-            sum >>= 32;
-        }
-        z[N] = uint32_t(sum);
-        const uint32_t q = z[0] * n0;
-        sum = Wide(Word(q) * m[0]) + z[0];
-        UNROLL
-        for (int j = 1; j <= N; ++j) {
-            sum >>= 32;
-            sum += j < N ? Wide(Word(q) * m[j < N ? j : 0]) + z[j] : Wide(z[N]);
-            z[j - 1] = uint32_t(sum);
-        }
-        VERIFY(sum >> 32 == 0);
-    }
-    UNROLL
-    for (int j = 0; j < N; ++j) r[j] = z[j];
-}
-
 template <int N>
 __forceinline__ uint32_t montgomery_reduce(uint32_t* r, const uint32_t* t, const uint32_t* m, uint32_t n0) {
     static_assert(N % 2 == 0, "an odd number of limbs is padded to an even one");

@@ -204,48 +204,6 @@ __device__ __forceinline__ uint32_t montgomery_product(uint32_t* r, const uint32
     return carry;
 }
 
-// The state between rows is montgomery_product's. Row I takes limb I of either half of x. Bounds: value / W < 3 [m] before a
-// row, which adds less than 2 (W - 1) [m] of x and (W - 1) [m] of the reduction: below 3 W [m] <= W^(N+1) after it, so that
-// nothing leaves word N.
-template <int N, int I>
-__device__ __forceinline__ void split_rows(uint32_t* even, uint32_t* odd, uint32_t* r, const uint32_t* x,
-                                           const uint32_t* w, const uint32_t* m, uint32_t n0) {
-    constexpr int P = N / 2;
-    if constexpr (I == P) {
-        even[N] = 0;
-        add<N>(r, odd, even + 1);
-    } else {
-        uint32_t none = 0, next[N + 1];
-        UNROLL
-        for (int k = 0; k < N - 2; ++k) next[k] = even[k + 2];
-        next[N - 2] = next[N - 1] = 0;
-        row_after_add<P>(next, w + 1, x[I], odd[0], even[1]);
-        row<P>(odd, w, x[I], next[N - 1], none);
-        row<P>(next, w + N + 1, x[P + I], none, none);
-        row<P>(odd, w + N, x[P + I], next[N - 1], none);
-        const uint32_t q = odd[0] * n0;
-        row<P>(next, m + 1, q, none, none);
-        row<P>(odd, m, q, next[N - 1], none);
-        split_rows<N, I + 1>(odd, next, r, x, w, m, n0);
-    }
-}
-
-template <int N>
-__device__ __forceinline__ void split_product(uint32_t* r, const uint32_t* x, const uint32_t* w, const uint32_t* m,
-                                              uint32_t n0) {
-    static_assert(N % 2 == 0, "x has two halves");
-    constexpr int P = N / 2;
-    uint32_t even[N + 1], odd[N + 1], none = 0;
-    row_multiply<P>(even, w, x[0]);
-    row_multiply<P>(odd, w + 1, x[0]);
-    row<P>(odd, w + N + 1, x[P], none, none);
-    row<P>(even, w + N, x[P], odd[N - 1], none);
-    const uint32_t q = even[0] * n0;
-    row<P>(odd, m + 1, q, none, none);
-    row<P>(even, m, q, odd[N - 1], none);
-    split_rows<N, 1>(even, odd, r, x, w, m, n0);
-}
-
 // Rows of the lower half alone: with value < W^N before a row, (value + w [m]) / W <= (W^N - 1 + (W - 1)(W^N - 1)) / W
 // < W^N after it, so that nothing overflows.
 template <int N, int I>

@@ -6,6 +6,7 @@ must cover what its launches write, which holds for every plan that a device cou
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import platform
@@ -57,7 +58,7 @@ class Job(ctypes.Structure):
         ("shared", ctypes.c_uint32),
         ("chunk", ctypes.c_uint32),
         ("synchronises", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
+        ("cluster", ctypes.c_uint32),
     )
 
 
@@ -101,8 +102,7 @@ class CpuBackend:
         self._tables: dict[str, Bytes] = {}  # the conductor's; least recently used first
         self._lock = threading.Lock()
         self._conductor = ThreadPoolExecutor(1, "limbd-cpu-batch")
-        # The conductor works on a launch like the others.
-        self._workers = ThreadPoolExecutor(self._threads - 1, "limbd-cpu") if self._threads > 1 else None
+        self._workers = _workers(self._threads)
 
     def describe(self) -> BackendInfo:
         return BackendInfo(
@@ -166,8 +166,7 @@ class CpuBackend:
 
     def close(self) -> None:
         self._conductor.shutdown()
-        if self._workers is not None:
-            self._workers.shutdown()
+        self._workers.shutdown()
         self.cache.close()
 
     def library(self, unit: Unit) -> ctypes.CDLL:
@@ -233,7 +232,10 @@ class CpuBackend:
             memory = _aligned_empty(table.nbytes)
             building = _Lane({})
             building.bind(table.name, memory)
-            self._launch(table.build, building)
+            for buffer in table.workspace:
+                building.bind(buffer.name, self._scratch(buffer))
+            for build in table.builds:
+                self._launch(build, building)
         self._tables[table.key] = memory
         while (
             sum(kept.nbytes for kept in self._tables.values()) > self._memory // TABLE_SHARE and len(self._tables) > 1
@@ -281,7 +283,8 @@ class CpuBackend:
         packed = launch.pack(lane.addresses)
         arguments = _aligned_empty(len(packed))
         arguments[:] = np.frombuffer(packed, np.uint8)
-        chunk = max(1, launch.grid // (self._threads * CHUNKS_PER_THREAD))
+        clusters = launch.grid // kernel.cluster
+        chunk = max(1, clusters // (self._threads * CHUNKS_PER_THREAD))
         job = Job(
             arguments=_address(arguments),
             argument_bytes=len(packed),
@@ -290,20 +293,37 @@ class CpuBackend:
             shared=launch.shared,
             chunk=chunk,
             synchronises=kernel.synchronises,
+            cluster=kernel.cluster,
         )
         function = self.library(kernel.unit)[f"limbd_run_{kernel.name}"]
         function.restype = None
-        self._share(function, job, min(self._threads, -(-launch.grid // chunk)))
+        self._share(function, job, min(self._threads, -(-clusters // chunk)))
 
     def _share(self, function: Any, job: Job, threads: int) -> None:
-        """Runs the job on `threads` threads, this one among them."""
-        helpers = []
-        if self._workers is not None:
-            helpers = [self._workers.submit(function, ctypes.byref(job)) for _ in range(threads - 1)]
-        function(ctypes.byref(job))
-        wait(helpers)
-        for helper in helpers:
-            helper.result()
+        """Runs the job on `threads` workers; where one is enough, on this thread, which saves waking it."""
+        if threads == 1:
+            function(ctypes.byref(job))
+            return
+        shares = [self._workers.submit(function, ctypes.byref(job)) for _ in range(threads)]
+        wait(shares)
+        for share in shares:
+            share.result()
+
+
+def _workers(threads: int) -> ThreadPoolExecutor:
+    """Where there is a processor for each thread, each keeps to its own: else the scheduler, when it wakes them, often puts
+    two on the processor of the one who woke them, and takes longer to see it than a batch takes."""
+    processors = sorted(os.sched_getaffinity(0))
+    if threads != len(processors):
+        return ThreadPoolExecutor(threads, "limbd-cpu")
+    turn = iter(processors)
+    return ThreadPoolExecutor(threads, "limbd-cpu", initializer=lambda: _keep_to(next(turn)))
+
+
+def _keep_to(processor: int) -> None:
+    """Of the calling thread. A processor that was taken away since is no reason to fail."""
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, {processor})
 
 
 def _flat(array: npt.NDArray[np.uint32]) -> Bytes:

@@ -100,7 +100,7 @@ class CudaBackend:
         self._budget = memory or self._device.memory * DEFAULT_SHARE[0] // DEFAULT_SHARE[1]
         self._poison = os.environ.get(POISON_VARIABLE) == "1" if poison is None else poison
         self._separate = separate
-        self._context = CudaContext(index, self._budget)
+        self._context = CudaContext(index, self._budget, target.arch)
         self._modules = CudaModules(self._context, self._nvrtc, target, self.cache, sources or Sources(), verify=verify)
         self._tables = CudaTables(self._context, self._launch_alone)
         self._admission = threading.Lock()  # held while memory is found for a batch; guards the tables
@@ -318,7 +318,7 @@ class CudaBackend:
 
     def _launch_alone(self, launch: Launch, addresses: dict[str, int], stream: Any) -> None:
         """A launch that belongs to no lane."""
-        prepare(launch, self._modules.function(launch), addresses).enqueue(self._context, stream)
+        prepare(self._context, launch, self._modules.function(launch), addresses).enqueue(self._context, stream)
 
     def _flying(self) -> tuple[CudaTicket, ...]:
         with self._state:

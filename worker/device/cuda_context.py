@@ -16,6 +16,9 @@ from limbd.worker.device.cuda_calls import ALREADY_REGISTERED, CudaCalls, CudaEr
 
 Bytes = npt.NDArray[np.uint8]
 
+# Kernels compiled for less do not wait for the launch before them (kernels/base/grid_order.cuh).
+OVERLAPS_FROM = 90
+
 log = logging.getLogger("limbd.device")
 
 
@@ -78,11 +81,14 @@ class PinnedWords:
 
 class CudaContext:
     """The device's primary context. call: the checked driver call; use it only in threads that bind() has seen.
-    time_events record the device's clock, order_events only let streams wait for each other."""
+    time_events record the device's clock, order_events only let streams wait for each other. overlaps: whether launches may
+    overlap the ones before them."""
 
-    def __init__(self, index: int, budget: int) -> None:
-        """budget: bytes that the pool keeps between batches. Raises ServiceError if the device cannot be used."""
+    def __init__(self, index: int, budget: int, arch: int) -> None:
+        """budget: bytes that the pool keeps between batches. arch: what kernels are compiled for. Raises ServiceError if the
+        device cannot be used."""
         self.call = CudaCalls()
+        self.overlaps = arch >= OVERLAPS_FROM
         self._device = self.call("cuDeviceGet", index)
         self._context = self.call("cuDevicePrimaryCtxRetain", self._device)
         self._bound = threading.local()

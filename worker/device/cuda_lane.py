@@ -34,16 +34,33 @@ POISON_WORD = 0xA5A5A5A5
 
 @dataclass(frozen=True)
 class Prepared:
-    """A kernel with its grid, block and shared bytes, and its one parameter."""
+    """A kernel with its grid, block and shared bytes, and its one parameter. overlapping: the driver's configuration of a launch
+    that may begin before the one before it in the stream has ended."""
 
     function: Any
     shape: tuple[int, int, int, int, int, int, int]
     parameter: Any
+    overlapping: Any = None
 
     def enqueue(self, context: CudaContext, stream: Any) -> None:
         # The driver copies the parameter before it returns: the array of pointers has to live only until then.
         pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self.parameter))
-        context.call("cuLaunchKernel", self.function, *self.shape, stream, ctypes.addressof(pointers), 0)
+        if self.overlapping is None:
+            context.call("cuLaunchKernel", self.function, *self.shape, stream, ctypes.addressof(pointers), 0)
+        else:
+            self.overlapping.hStream = stream
+            context.call("cuLaunchKernelEx", self.overlapping, self.function, ctypes.addressof(pointers), 0)
+
+
+def overlapping(api: Any, shape: tuple[int, int, int, int, int, int, int]) -> Any:
+    """As in Prepared, but for the stream."""
+    config, attribute = api.CUlaunchConfig(), api.CUlaunchAttribute()
+    attribute.id = api.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    attribute.value.programmaticStreamSerializationAllowed = 1
+    config.gridDimX, config.gridDimY, config.gridDimZ = shape[:3]
+    config.blockDimX, config.blockDimY, config.blockDimZ, config.sharedMemBytes = shape[3:]
+    config.attrs, config.numAttrs = [attribute], 1
+    return config
 
 
 class HostArray(NamedTuple):
@@ -145,7 +162,7 @@ class Lane:
 
     def prepare(self, launch: Launch, function: Any) -> Prepared:
         """The launch for this lane's buffers."""
-        return prepare(launch, function, self.addresses)
+        return prepare(self.context, launch, function, self.addresses)
 
     def poison(self) -> None:
         """Fills what kernels write, so that bytes which no kernel wrote show. The layout leaves room for whole words."""
@@ -162,11 +179,12 @@ class Lane:
         return array.address + copy.offset
 
 
-def prepare(launch: Launch, function: Any, addresses: Mapping[str, int]) -> Prepared:
+def prepare(context: CudaContext, launch: Launch, function: Any, addresses: Mapping[str, int]) -> Prepared:
     """A launch with its struct packed. addresses: of its buffers and tables by name."""
     packed = launch.pack(addresses)
     shape = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
-    return Prepared(function, shape, ctypes.create_string_buffer(packed, len(packed)))
+    config = overlapping(context.call.api, shape) if launch.overlaps and context.overlaps else None
+    return Prepared(function, shape, ctypes.create_string_buffer(packed, len(packed)), config)
 
 
 def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> list[Lane]:

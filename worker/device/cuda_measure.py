@@ -17,9 +17,10 @@ from limbd.worker.device.cuda_modules import CudaModules
 HOLD = ("bench/hold.cu", "hold")
 
 # Cycles that the stream is held while a sample is enqueued: a launch takes about 5 us to enqueue from here, 10,000
-# cycles at 2 GHz, and the events some more. The driver queues about 1000 launches.
+# cycles at 2 GHz, and the events some more; one with a configuration of its own longer: 10,000 were too few for pairs of
+# passes that overlap. The driver queues about 1000 launches.
 HOLD_CYCLES = 60_000
-HOLD_CYCLES_A_LAUNCH = 10_000
+HOLD_CYCLES_A_LAUNCH = 30_000
 HELD_LAUNCHES = 500
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -45,7 +46,12 @@ class CudaModules:
                 done.result()
 
     def load(self, plan: LaunchPlan) -> None:
-        """Everything that the plan launches, so that nothing is compiled between its launches."""
+        """Everything that the plan launches, so that nothing is compiled between its launches; what is missing, several at a
+        time, because a compile takes seconds."""
+        units = {launch.kernel.unit for launch in plan.launches()}
+        missing = [unit for unit in units if unit not in self._modules]
+        if len(missing) > 1:
+            self.prepare(missing, len(os.sched_getaffinity(0)))
         for launch in plan.launches():
             self.function(launch)
 

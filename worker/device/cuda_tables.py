@@ -16,7 +16,7 @@ Enqueue = Callable[[Launch, dict[str, int], Any], None]
 
 @dataclass(eq=False)
 class _Kept:
-    """A table in device memory. users: batches in flight that read it. built: the event after its launch."""
+    """A table in device memory. users: batches in flight that read it. built: the event after its launches."""
 
     address: int
     nbytes: int
@@ -39,8 +39,8 @@ class CudaTables:
         return sum(kept.nbytes for kept in self._kept.values())
 
     def missing(self, tables: Sequence[Table]) -> int:
-        """Bytes of those that have to be built."""
-        return sum(table.nbytes for table in tables if table.key not in self._kept)
+        """Bytes that those which have to be built take meanwhile."""
+        return sum(table.building_bytes() for table in tables if table.key not in self._kept)
 
     def take(self, tables: Sequence[Table], stream: Any) -> dict[str, int]:
         """Their addresses by name, usable in the stream's order. Each take is ended by a give of the same tables.
@@ -90,13 +90,26 @@ class CudaTables:
         address = self._context.allocate(table.nbytes, stream)
         built = self._context.order_events.take()
         try:
-            self._enqueue(table.build, {table.name: address}, stream)
+            self._enqueue_builds(table, address, stream)
             self._context.call("cuEventRecord", built, stream)
         except BaseException:
             self._context.order_events.give((built,))
             self._context.free(address, stream)
             raise
         return _Kept(address, table.nbytes, built)
+
+    def _enqueue_builds(self, table: Table, address: int, stream: Any) -> None:
+        """The table's launches; its workspace is given back in the stream's order."""
+        addresses = {table.name: address}
+        try:
+            for buffer in table.workspace:
+                addresses[buffer.name] = self._context.allocate(buffer.nbytes, stream)
+            for build in table.builds:
+                self._enqueue(build, addresses, stream)
+        finally:
+            for buffer in table.workspace:
+                if buffer.name in addresses:
+                    self._context.free(addresses[buffer.name], stream)
 
     def _release(self, kept: _Kept) -> None:
         stream = self._context.take_stream()

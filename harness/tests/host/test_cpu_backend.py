@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -180,3 +182,28 @@ def test_a_chosen_compiler_is_used_or_is_an_error(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("CXX", "/nonexistent/c++")
     with pytest.raises(ServiceError, match=r"\$CXX"):
         host_compiler.find()
+
+
+def test_each_thread_keeps_to_a_processor_of_its_own() -> None:
+    """Where there is one for each: threads that share one take twice as long, and the scheduler does not see it in time."""
+    processors = os.sched_getaffinity(0)
+    assert _processors_of_threads(CpuBackend()) == [{processor} for processor in sorted(processors)]
+    assert os.sched_getaffinity(0) == processors, "the caller's thread is left alone"
+    more = len(processors) + 1
+    assert _processors_of_threads(CpuBackend(threads=more)) == [processors] * more
+
+
+def _processors_of_threads(backend: CpuBackend) -> list[set[int]]:
+    """Of all the threads that work on launches; each waits for the others, so that none is asked twice."""
+    threads = backend.traits().multiprocessors
+    together = threading.Barrier(threads)
+
+    def processors() -> set[int]:
+        together.wait(timeout=10)
+        return os.sched_getaffinity(0)
+
+    found = [backend._workers.submit(processors) for _ in range(threads)]
+    try:
+        return sorted((each.result() for each in found), key=min)
+    finally:
+        backend.close()

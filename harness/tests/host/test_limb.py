@@ -72,13 +72,6 @@ def montgomery_reduce_case(rng: random.Random, n: int) -> Case:
     return rng.choice((any_value(rng, 2 * n) % (W**n * m), (m - 1) ** 2, m - 1, 0)), 0, m, n0inv(m)
 
 
-def split_case(rng: random.Random, n: int) -> Case:
-    """Any x, two factors below m, of which four fit n limbs."""
-    m = any_value(rng, n) >> 2 | 1
-    low, high = (rng.choice((m - 1, any_value(rng, n) % m, 0)) for _ in "ab")
-    return any_value(rng, n), low | high << 32 * n, m, n0inv(m)
-
-
 def n0inv(m: int) -> int:
     return -pow(m, -1, W) % W
 
@@ -90,13 +83,6 @@ def montgomery(n: int, product: int, m: int) -> int:
     r = 1 << 32 * n
     k = product * -pow(m, -1, r) % r
     return (product + k * m) // r
-
-
-def split(n: int, x: int, w: int, m: int) -> int:
-    half, whole = 1 << 16 * n, 1 << 32 * n
-    total = x % half * (w % whole) + x // half * (w // whole)
-    k = total * -pow(m, -1, half) % half
-    return int((total + k * m) // half)
 
 
 OPERATIONS: dict[str, tuple[int, int, Callable[[random.Random, int], Case], Model]] = {
@@ -116,7 +102,6 @@ OPERATIONS: dict[str, tuple[int, int, Callable[[random.Random, int], Case], Mode
     "montgomery_product": (14, 1, montgomery_small_case, lambda n, c: montgomery(n, c[0] * c[1], c[2])),
     "montgomery_reduce": (15, 1, montgomery_reduce_case, lambda n, c: montgomery(n, c[0], c[2])),
     "monic_multiply_add": (18, 2, any_case, lambda n, c: c[0] + c[1] * (W + c[3])),
-    "split_product": (19, 0, split_case, lambda n, c: split(n, *c[:3])),
     "low_multiply_add": (16, 0, any_case, lambda n, c: (c[0] + c[1] * c[2]) % W**n),
 }
 
@@ -134,7 +119,7 @@ def run(backend: Backend, n: int, operation: int, cases: list[Case]) -> list[int
 @pytest.mark.parametrize("n", LIMBS)
 def test_every_operation(layers: Backend, n: int) -> None:
     for name, (number, more, operands, model) in OPERATIONS.items():
-        if name.startswith(("montgomery", "monic", "split")) and n % 2:
+        if name.startswith(("montgomery", "monic")) and n % 2:
             continue
         rng = random.Random(f"{name} {n}")
         cases = [operands(rng, n) for _ in range(CASES)]

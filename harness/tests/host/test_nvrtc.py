@@ -15,6 +15,7 @@ from limbd.harness.compile_check import ARCHITECTURES, Allowance, Checked
 from limbd.kernels.source import ROOT, Sources
 from limbd.ops.base import Unit
 from limbd.ops.status import ServiceError, Status
+from limbd.ops.tuning import has_clusters, transform_rows
 from limbd.worker.device.nvrtc import Nvrtc, Target, Usage, choose_target, parse_usage
 
 pytestmark = pytest.mark.skipif(
@@ -60,25 +61,31 @@ def sources(tmp_path: Path) -> Sources:
     return Sources((tmp_path, ROOT))
 
 
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_every_unit_compiles_and_nothing_spills(nvrtc: Nvrtc, arch: str) -> None:
-    units = compile_check.units_of_the_day(arch, date.today().toordinal())
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("turn", range(2), ids=("measured", "other"))
+def test_todays_units_compile_and_nothing_spills(nvrtc: Nvrtc, turn: int) -> None:
+    arch, units = compile_check.daily(ARCHITECTURES, date.today().toordinal())[turn]
     checked = compile_check.check(arch, nvrtc, units)
-    entries = {file.stem for file in (ROOT / "entry").glob("*.cu")}
-    assert {one.unit.entry for one in checked} in (entries, entries - compile_check.SLOW)
     assert all(one.usage for one in checked)
     assert not [problem for one in checked for problem in one.problems()]
 
 
-def test_slow_units_compile_for_every_architecture_in_turn() -> None:
-    slow = {
-        arch
-        for day in range(len(ARCHITECTURES))
-        for arch in ARCHITECTURES
-        if any(unit.entry in compile_check.SLOW for unit in compile_check.units_of_the_day(arch, day))
-    }
-    assert slow == set(ARCHITECTURES)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_every_entry_is_compiled_where_it_can_be(arch: str) -> None:
+    # Shapes are compiled in where a row of the tuning asks for it; there are clusters from sm_90 on.
+    absent = set() if any(row.compiled for row in transform_rows("cuda", arch)) else {"ntt_compiled"}
+    absent |= set() if has_clusters(arch) else {"ntt_lanes_cluster"}
+    entries = {file.stem for file in (ROOT / "entry").glob("*.cu")}
+    assert {unit.entry for unit in compile_check.all_units(arch)} == entries - absent
+
+
+def test_a_round_of_days_compiles_every_unit_for_every_architecture() -> None:
+    met: dict[str, set[Unit]] = {arch: set() for arch in ARCHITECTURES}
+    for day in range(compile_check.SHARES * (len(ARCHITECTURES) - 1)):
+        for arch, units in compile_check.daily(ARCHITECTURES, day):
+            met[arch].update(units)
+            assert len(units) < len(compile_check.all_units(arch)) * 2 / 3
+    assert met == {arch: set(compile_check.all_units(arch)) for arch in ARCHITECTURES}
 
 
 def test_a_checked_build_compiles_too(nvrtc: Nvrtc) -> None:

@@ -17,6 +17,7 @@ from limbd.ops.params.layout import pack, unpack
 from limbd.ops.quotient import COEFFICIENTS, QUOTIENT
 from limbd.ops.status import RequestError, Status
 from limbd.ops.transform_op import OWN_DOMAIN
+from limbd.ops.tuning import TransformRow
 from limbd.worker.device.base import Backend, Outcome
 from limbd.worker.device.reference import ReferenceBackend
 from limbd.worker.device.self_test import SelfTest
@@ -199,7 +200,7 @@ def test_a_frame_that_is_cut(kernels: Backend, k: int, bit: int) -> None:
     numbers = elements(rng, field.modulus, 3 * n)
     request = QUOTIENT.decode(Call(n, k | bit, field), memoryview(bytearray(pack(numbers))))
     plan = QUOTIENT.plan(request, kernels.traits())
-    memory = sum(table.nbytes for table in plan.tables) + (plan.device_bytes() - 8) // 5 * 2
+    memory = sum(table.building_bytes() for table in plan.tables) + (plan.device_bytes() - 8) // 5 * 2
     assert len(QUOTIENT.plan(request, replace(kernels.traits(), memory=memory)).pieces) == 3
     whole, _ = ask(kernels, QUOTIENT, field, k | bit, numbers, n)
     assert ask(kernels, QUOTIENT, field, k | bit, numbers, n, memory=memory)[0] == whole
@@ -255,3 +256,23 @@ class _OffByOne:
         outcome = self._run(request, plan, result)  # type: ignore[arg-type]
         result[-32] ^= 1
         return outcome
+
+
+# --- shapes that are compiled in --------------------------------------------------------------------------------------
+
+
+@EITHER_RESULT
+@pytest.mark.parametrize(("name", "split"), [("bn254_fr", (4, 4)), ("bls12_381_fr", (3, 2, 6))])
+def test_compiled_shapes(kernels: Backend, name: str, split: tuple[int, ...], bit: int) -> None:
+    """Tiles of 2^8, two transforms in a frame; all launches but those of the tables."""
+    field, k = field_of(name), sum(split)
+    row = TransformRow(None, None, 3, 8, 8, 32, 4, "a test", (split,), compiled=(0, 1, 2))
+    numbers = elements(random.Random(f"compiled {split}"), field.modulus, 6 << k)
+    payload = np.frombuffer(pack(numbers), np.uint8).copy()
+    request = QUOTIENT.decode(Call(2 << k, k | bit, field), payload.data)
+    plan = QUOTIENT.plan_by(request, kernels.traits(), row)
+    assert {launch.kernel.unit.entry for launch in plan.pieces[0].launches} == {"ntt_compiled"}
+    result, expected = (bytearray(64 << k) for _ in range(2))
+    kernels.run(request, plan, memoryview(result))
+    QUOTIENT.reference(request, memoryview(expected))
+    assert result == expected

@@ -325,6 +325,21 @@ def test_a_stack_overflow_is_a_fault_at_once(folder: Path, backend: CpuBackend) 
     assert done.returncode == -11, (done.returncode, done.stderr)
 
 
+def test_a_stack_overflow_into_a_neighbour_is_found(folder: Path, backend: CpuBackend) -> None:
+    """140 KiB of 128: the last thread of a block runs into the stack of the one before, which has ended its own work."""
+    done = run_alone(folder, "deep_stack", 8, 140, synchronises=True)
+    assert done.returncode in (-6, -11), (done.returncode, done.stderr)
+
+
+def test_units_and_threads_do_not_use_up_the_mappings(folder: Path) -> None:
+    """A process may have 65,530 of them; a worker has a thread a processor, and units by the dozen."""
+    backend = make_backend(folder, threads=1)
+    before = len(Path("/proc/self/maps").read_text().splitlines())
+    launch(backend, "deep_stack", words(256), n=1, grid=1, block=256)
+    assert len(Path("/proc/self/maps").read_text().splitlines()) - before < 100
+    backend.close()
+
+
 def test_fibers_under_the_sanitizers(folder: Path) -> None:
     """AddressSanitizer follows the switches between stacks: a clean kernel is not reported."""
     backend = make_backend(folder, variant=Variant.SANITIZE)

@@ -21,7 +21,7 @@ from limbd.ops import OPS, by_name
 from limbd.ops.base import Request, Traits
 from limbd.ops.ntt import param_of
 from limbd.ops.params.layout import to_ints
-from limbd.ops.transform import Order
+from limbd.ops.transform_shape import Order
 from limbd.worker.device.measurement import take_samples
 from limbd.worker.device.reference import ReferenceBackend
 
@@ -110,12 +110,20 @@ def test_a_wrong_transform_is_seen(param: int) -> None:
 
 def test_sizes_of_measured_transforms() -> None:
     assert [case.param for case in bench.cases_of("ntt", ["bn254_fr"], [1, 1 << 20], 5)] == [0, 0, 20]
+    assert [case.back_to_back for case in bench.cases_of("ntt", ["bn254_fr"], [1 << 18], 5)] == [1, bench.SMALL_ROUNDS]
     assert [case.n for case in bench.cases_of("mod-mul", ["7"], [1000], 5)] == [1000, 1000]
     with pytest.raises(InputError, match="power of two"):
         bench.cases_of("ntt", ["bn254_fr"], [1000], 5)
     claimed = {(case.modulus, case.n, case.param >> 8) for case in bench.CASES if case.op == "ntt"}
     sizes = range(10, 25, 2)
     assert claimed >= {(f, 1 << k, order) for f in ("bn254_fr", "bls12_381_fr") for k in sizes for order in (0, 4)}
+    for case in bench.CASES:
+        if case.op in ("ntt", "quotient"):
+            rounds = {
+                c.back_to_back for c in bench.CASES if dataclasses.replace(c, back_to_back=case.back_to_back) == case
+            }
+            assert rounds == ({1, bench.SMALL_ROUNDS} if case.n <= 1 << 18 else {1})
+            assert case.samples == (20 if case.n > 1 << 20 else bench.SAMPLES)
 
 
 def test_inputs_are_below_the_modulus_and_differ_between_sets() -> None:

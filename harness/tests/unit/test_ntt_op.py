@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from limbd.ops.base import Call, Request
+from limbd.ops.domain import MAX_LOG_N
 from limbd.ops.ntt import NTT, param_of
 from limbd.ops.params.base import Field
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.layout import pack, to_ints
 from limbd.ops.status import RequestError, Status
-from limbd.ops.transform import MAX_LOG_N, Order
+from limbd.ops.transform_shape import Order
 
 NAMED = {field.name: field for field in FIELDS}
 BN254, BLS, GOLDILOCKS = NAMED["bn254_fr"], NAMED["bls12_381_fr"], NAMED["goldilocks"]

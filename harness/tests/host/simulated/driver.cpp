@@ -18,7 +18,7 @@ namespace {
 struct Job {
     const void* arguments;
     std::uint64_t argument_bytes, next;
-    std::uint32_t grid, block, shared, chunk, synchronises, reserved;
+    std::uint32_t grid, block, shared, chunk, synchronises, cluster;
 };
 struct Kernel {
     void (*run)(Job*);
@@ -114,9 +114,28 @@ API int cuLaunchKernel(void* function, unsigned grid, unsigned, unsigned, unsign
                        void*, void** parameters, void**) {
     BEGIN();
     auto* kernel = static_cast<Kernel*>(function);
-    Job job{parameters[0], kernel->argument_bytes, 0, grid, block, shared, 1, 1, 0};
+    Job job{parameters[0], kernel->argument_bytes, 0, grid, block, shared, 1, 1, 1};
     kernel->run(&job);
     return OK;
+}
+
+// As in cuda.h.
+struct Attribute {
+    int id;
+    char pad[4];
+    unsigned value[16];
+};
+struct Config {
+    unsigned grid[3], block[3], shared;
+    void* stream;
+    const Attribute* attributes;
+    unsigned count;
+};
+API int cuLaunchKernelEx(const Config* config, void* function, void** parameters, void** extra) {
+    BEGIN();
+    const bool overlaps = config->count == 1 && config->attributes[0].id == 6 && config->attributes[0].value[0] == 1;
+    if (!overlaps || config->grid[1] * config->grid[2] * config->block[1] * config->block[2] != 1) return INVALID_VALUE;
+    return cuLaunchKernel(function, config->grid[0], 1, 1, config->block[0], 1, 1, config->shared, config->stream, parameters, extra);
 }
 
 // --- streams and events ---

@@ -13,6 +13,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,17 @@ from typing import Any
 import numpy as np
 
 from limbd.ops import by_name
-from limbd.ops.base import Buffer, Call, LaunchPlan, Part, Request, Traits, Transfer
-from limbd.ops.ntt import NTT, param_of
+from limbd.ops.base import Buffer, Call, LaunchPlan, Part, Request, Struct, Traits, Transfer, Unit
+from limbd.ops.ntt import COSET, INVERSE, NTT, param_of
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.layout import pack
 from limbd.ops.split import LANES
 from limbd.ops.status import LimbdError, Status
+from limbd.ops.tuning import LaneRow
 from limbd.worker.device.cache import Cache
 from limbd.worker.device.cpu import CpuBackend
 from limbd.worker.device.cuda import PLAN_SHARE, CudaBackend
+from limbd.worker.device.cuda_context import OVERLAPS_FROM
 
 MODULUS = (1 << 255) - 31  # eight limbs, odd, not 2^256 - c
 ILLEGAL_ADDRESS, INVALID_VALUE, NOT_PERMITTED = 700, 1, 800
@@ -52,13 +55,13 @@ class Bench:
             if ("LIMBS", 8) in unit.constants:
                 self.register_unit(unit)
 
-    def register_unit(self, unit: Any) -> None:
+    def register_unit(self, unit: Unit) -> None:
         for name in ("mod_mul", "mod_mul_full"):
-            self.register_kernel(unit, name)
+            self.register_kernel(unit, name, unit.structs[0])
 
-    def register_kernel(self, unit: Any, name: str) -> None:
+    def register_kernel(self, unit: Unit, name: str, struct: Struct) -> None:
         run = ctypes.cast(self.host.library(unit)[f"limbd_run_{name}"], ctypes.c_void_p)
-        self.driver.simulate_kernel(name.encode(), run, ctypes.c_uint64(unit.structs[0].size))
+        self.driver.simulate_kernel(name.encode(), run, ctypes.c_uint64(struct.size))
 
     def backend(self, **options: Any) -> CudaBackend:
         return CudaBackend(cache=Cache(self.cache), poison=True, **options)
@@ -76,7 +79,7 @@ class Bench:
 class Transforms:
     """Transforms of 2^k elements with a root and shift of their own, their plan for a backend, and the check of the result."""
 
-    def __init__(self, bench: Bench, k: int, count: int, root: int, *, bad: int | None = None) -> None:
+    def __init__(self, bench: Bench, k: int, count: int, root: int, *, bad: int | None = None, param: int = 0) -> None:
         self.bench = bench
         m, n = BN254.modulus, count << k
         rng = random.Random(n * root)
@@ -84,18 +87,24 @@ class Transforms:
         if bad is not None:
             x[bad] = m
         omega = pow(BN254.omega(k), 2 * root + 1, m)
-        self.request: Request = NTT.decode(Call(n, param_of(k, own=True), BN254), memoryview(pack([omega, 1, *x])))
+        self.request: Request = NTT.decode(
+            Call(n, param_of(k, own=True) | param, BN254), memoryview(pack([omega, 1 + root, *x]))
+        )
         self.result = bytearray(n * WIDTH)
 
-    def plan(self, backend: CudaBackend) -> LaunchPlan:
+    def plan(self, backend: CudaBackend, row: LaneRow | None = None) -> LaunchPlan:
+        """By threads that hold several elements, unless a row is given: their tables have the sizes that the scenarios are
+        made for."""
         traits = backend.traits()
-        plan = NTT.plan(self.request, Traits(traits.kind, traits.arch, 4, traits.memory))
+        plan = NTT.plan_by(
+            self.request, Traits(traits.kind, traits.arch, 4, traits.memory), row or NTT.pass_row(self.request, traits)
+        )
         for launch in plan.launches():
-            self.bench.register_kernel(launch.kernel.unit, launch.kernel.name)
+            self.bench.register_kernel(launch.kernel.unit, launch.kernel.name, launch.kernel.struct)
         return plan
 
-    def start(self, backend: CudaBackend) -> Any:
-        return backend.start(self.request, self.plan(backend), memoryview(self.result))
+    def start(self, backend: CudaBackend, row: LaneRow | None = None) -> Any:
+        return backend.start(self.request, self.plan(backend, row), memoryview(self.result))
 
     def check(self) -> None:
         right = bytearray(len(self.result))
@@ -328,16 +337,49 @@ def second_start(bench: Bench) -> None:
     assert rebuilt.cache.builds == 1
 
 
+def missing_units(bench: Bench) -> None:
+    """Those of a plan are loaded several at a time, each once, whichever of two threads comes first; one that the driver
+    refuses is an error, and it alone is loaded again."""
+    batches = [Transforms(bench, 5, 3, root) for root in (0, 1)]
+    backend = bench.backend()
+    units = {launch.kernel.unit for batch in batches for launch in batch.plan(backend).launches()}
+    assert len(units) > 1
+    bench.fail("cuModuleLoadData", INVALID_VALUE, after=1)
+    assert batches[0].refused(backend).status is Status.INTERNAL
+    assert bench.used() == 0 and bench.calls("cuModuleLoadData") == len(units)
+    with ThreadPoolExecutor(len(batches)) as pool:
+        list(pool.map(lambda batch: batch.answer(backend), batches))
+    assert bench.calls("cuModuleLoadData") == len(units) + 1
+    assert backend.cache.builds + backend.cache.hits == len(units) + 1
+    backend.close()
+    assert bench.calls("cuModuleUnload") == len(units)
+
+
 # --- tables, and elements that may not be ---
 
 
+def builds(plan: LaunchPlan) -> int:
+    """Launches that make its tables."""
+    return sum(len(table.builds) for table in plan.tables)
+
+
+def kept(plan: LaunchPlan) -> int:
+    """Bytes of its tables."""
+    return sum(table.nbytes for table in plan.tables)
+
+
+def making(plan: LaunchPlan) -> int:
+    """Bytes beside these while they are made."""
+    return sum(table.building_bytes() for table in plan.tables) - kept(plan)
+
+
 def tables_outlive_batches(bench: Bench) -> None:
-    """A domain's twiddles are built at its first use; two domains in turns are both right, and stay."""
+    """A domain's factors are made at its first use; two domains in turns are both right, and stay."""
     backend = bench.backend()
     one, other = (Transforms(bench, 5, 3, root) for root in (0, 1))
     one.answer(backend)
     held = bench.used()
-    assert held == sum(table.nbytes for table in one.plan(backend).tables)
+    assert held == kept(one.plan(backend)) > 0
     launches = bench.calls("cuLaunchKernel")
     one.answer(backend)
     passes = len(one.plan(backend).pieces[0].launches)
@@ -345,7 +387,7 @@ def tables_outlive_batches(bench: Bench) -> None:
     for batch in (other, one, other):
         batch.answer(backend)
     assert bench.used() == 2 * held
-    assert bench.calls("cuLaunchKernel") == launches + 4 * passes + len(other.plan(backend).tables)
+    assert bench.calls("cuLaunchKernel") == launches + 4 * passes + builds(other.plan(backend))
     backend.close()
     assert bench.used() == 0
 
@@ -354,8 +396,8 @@ def tables_leave_by_least_recent_use(bench: Bench) -> None:
     """The budget holds the tables of two domains beside a batch: of three, the one that was not used for longest goes."""
     batches = [Transforms(bench, 5, 1, root) for root in range(3)]
     plan = batches[0].plan(bench.backend())
-    table = sum(t.nbytes for t in plan.tables)
-    budget = plan.device_bytes() + 2 * table
+    table = kept(plan)
+    budget = plan.device_bytes() + 2 * table + making(plan)
     backend = bench.backend(memory=budget)
 
     def launches(batch: Transforms) -> int:
@@ -363,7 +405,7 @@ def tables_leave_by_least_recent_use(bench: Bench) -> None:
         batch.answer(backend)
         return bench.calls("cuLaunchKernel") - before - len(plan.pieces[0].launches)
 
-    built = len(plan.tables)
+    built = builds(plan)
     assert [launches(batches[i]) for i in (0, 1, 0, 2, 0, 1, 2)] == [built, built, 0, built, 0, built, built]
     assert bench.used() == 2 * table
     assert backend.peak_memory() <= budget
@@ -373,11 +415,11 @@ def tables_make_room_for_batches(bench: Bench) -> None:
     """Idle tables leave before a batch is refused memory, by the budget or by the device; its own stay."""
     small, large = Transforms(bench, 8, 1, 0), Transforms(bench, 6, 8, 1)
     plan = large.plan(bench.backend())
-    needed = plan.device_bytes() + sum(table.nbytes for table in plan.tables)
+    needed = plan.device_bytes() + kept(plan) + making(plan)
     backend = bench.backend(memory=-(-needed * PLAN_SHARE[1] // PLAN_SHARE[0]))
     small.answer(backend)
     large.answer(backend)
-    assert bench.used() == sum(table.nbytes for table in plan.tables)
+    assert bench.used() == kept(plan)
     backend.close()
     wide = bench.backend()
     small.answer(wide)
@@ -387,18 +429,20 @@ def tables_make_room_for_batches(bench: Bench) -> None:
 
 
 def a_table_that_cannot_be_built(bench: Bench) -> None:
-    """The driver refuses the builder's launch: an error, nothing is held or kept, and the next batch is right."""
+    """The driver refuses a builder's launch, or memory for it: an error, nothing is held or kept, and the next batch is right."""
     backend, batch = bench.backend(), Transforms(bench, 5, 3, 0)
-    bench.fail("cuLaunchKernel", INVALID_VALUE)
-    assert batch.refused(backend).status is Status.INTERNAL
-    assert bench.used() == 0
+    assert builds(batch.plan(backend)) > 2 and making(batch.plan(backend)) > 0
+    for name, after in (("cuLaunchKernel", 0), ("cuLaunchKernel", 2), ("cuMemAllocFromPoolAsync", 3)):
+        bench.fail(name, INVALID_VALUE, after)
+        assert batch.refused(backend).status is Status.INTERNAL
+        assert bench.used() == 0
     batch.answer(backend)
 
 
 def tables_and_threads(bench: Bench) -> None:
     """Four threads with three domains, and memory for fewer: nothing is taken away that somebody reads."""
     plan = Transforms(bench, 5, 3, 0).plan(bench.backend())
-    backend = bench.backend(memory=2 * plan.device_bytes() + 2 * sum(table.nbytes for table in plan.tables))
+    backend = bench.backend(memory=2 * (plan.device_bytes() + kept(plan) + making(plan)))
     failures: list[BaseException] = []
 
     def work(seed: int) -> None:
@@ -418,11 +462,33 @@ def tables_and_threads(bench: Bench) -> None:
     assert bench.used() == 0
 
 
+def passes_that_overlap(bench: Bench) -> None:
+    """The second pass of a transform is launched so, with its own grid and parameters, where kernels are compiled for it."""
+    transforms = Transforms(bench, 8, 3, 1, param=INVERSE | COSET)
+    row = LaneRow((4, 4), False, "both passes are one kernel: the simulated driver knows kernels by their names")
+    for arch, launches in ((90, 1), (89, 0)):
+        backend = bench.backend()
+        backend._context.overlaps = arch >= OVERLAPS_FROM
+        before = bench.calls("cuLaunchKernelEx")
+        backend.finish(transforms.start(backend, row))
+        transforms.check()
+        assert bench.calls("cuLaunchKernelEx") == before + launches
+    plain = bench.backend()
+    assert plain._context.overlaps  # as the simulated device, an sm_90
+    bench.fail("cuLaunchKernelEx", INVALID_VALUE)
+    try:
+        plain.finish(transforms.start(plain, row))
+    except LimbdError as error:
+        assert error.status is Status.INTERNAL and "cuLaunchKernelEx" in str(error)
+    else:
+        raise AssertionError("the batch succeeded")
+
+
 def a_bad_element_is_told_and_costs_nothing(bench: Bench) -> None:
     """Its index within the frame, from any piece; memory is given back, and batches in flight beside it are right."""
     plan = Transforms(bench, 5, 1, 0).plan(bench.backend())
-    each, tables = plan.device_bytes(), sum(table.nbytes for table in plan.tables)
-    backend, good = bench.backend(memory=3 * each + tables), Transforms(bench, 5, 2, 0)
+    each, tables = plan.device_bytes(), kept(plan)
+    backend, good = bench.backend(memory=3 * each + tables + making(plan)), Transforms(bench, 5, 2, 0)
     good.answer(backend)
     for bad in (0, 33, 5 * 32 + 7, 10 * 32 - 1):
         batch = Transforms(bench, 5, 10, 0, bad=bad)
@@ -441,9 +507,10 @@ SCENARIOS: dict[str, Callable[[Bench], None]] = {
     scenario.__name__: scenario
     for scenario in (
         *(pieces, many_pieces, one_thread_starts_more_than_fits, threads, out_of_memory, sticky, rejected_launch),
-        *(poison, parts, measure, host_memory, second_start),
+        *(poison, parts, measure, host_memory, second_start, missing_units),
         *(tables_outlive_batches, tables_leave_by_least_recent_use, tables_make_room_for_batches),
-        *(a_table_that_cannot_be_built, tables_and_threads, a_bad_element_is_told_and_costs_nothing),
+        *(a_table_that_cannot_be_built, tables_and_threads, passes_that_overlap),
+        a_bad_element_is_told_and_costs_nothing,
     )
 }
 

@@ -15,7 +15,6 @@ __device__ __forceinline__ void even_case(uint32_t operation, uint32_t* r, const
             case 13: r[M] = limb::montgomery_product<M, true>(r, x, y, z, s); break;
             case 14: r[M] = limb::montgomery_product<M, false>(r, x, y, z, s); break;
             case 18: limb::monic_multiply_add<M>(r, x, y, s); break;
-            case 19: limb::split_product<M>(r, x, y, z, s); break;
             case 15: r[M] = limb::montgomery_reduce<M>(r, x, z, s); break;
         }
     }
