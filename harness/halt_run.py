@@ -282,6 +282,9 @@ class Substituted:
     def run(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
         return self.finish(self.start(request, plan, result))
 
+    def forget(self, key: str) -> None:
+        self._backend.forget(key)
+
     def close(self) -> None:
         """The backend belongs to whoever made it."""
 

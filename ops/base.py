@@ -275,7 +275,8 @@ class Table:
     """Device memory that outlives the batch: made at its first use, then kept under its key while there is room.
 
     name: in this plan. key: equal keys have equal contents. builds: the launches that make it, in order; they name it, parts of
-    it, and the buffers of `workspace`, which are there only while it is made.
+    it, and the buffers of `workspace`, which are there only while it is made. copies_in: from the request's arrays to those
+    buffers, before the launches.
     """
 
     name: str
@@ -283,6 +284,7 @@ class Table:
     nbytes: int
     builds: tuple[Launch, ...]
     workspace: tuple[Buffer, ...] = ()
+    copies_in: tuple[Transfer, ...] = ()
 
     def building_bytes(self) -> int:
         """Device memory that it takes while it is made."""

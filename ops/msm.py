@@ -7,9 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from limbd.ops.base import LIMB_BYTES, Call, LaunchPlan, Op, Request, Traits, Unit, check_length
+from limbd.ops.base import LIMB_BYTES, Call, LaunchPlan, Limbs, Op, Request, Traits, Unit, check_length
 from limbd.ops.msm_plan import SCALAR_BYTES, Question, plan_of
 from limbd.ops.msm_tuning import msm_row
+from limbd.ops.msm_units import bases_kernels
 from limbd.ops.params import curves
 from limbd.ops.params.curves import CURVES, Curve, Group, GroupName
 from limbd.ops.reference.msm import NOT_BELOW_P, NOT_IN_SUBGROUP, NOT_ON_CURVE, encode_points, msm, proof_points
@@ -87,10 +88,29 @@ class Msm(Op):
         count, width = call.n // vectors_of(call.param), curve.point_bytes(group)
         words = np.frombuffer(payload, dtype="<u4")
         at = call.n * SCALAR_BYTES // LIMB_BYTES
-        arrays = {"scalars": words[:at].reshape(call.n, SCALAR_BYTES // LIMB_BYTES)}
-        arrays["points"] = words[at:].reshape(count, width // LIMB_BYTES)
-        constants = {"degree": group.degree}
-        return Request(self, call.n, call.param, curve.order, width, arrays, None, constants)
+        scalars = words[:at].reshape(call.n, SCALAR_BYTES // LIMB_BYTES)
+        return self._request(call.param, curve, scalars, words[at:].reshape(count, width // LIMB_BYTES))
+
+    def request(
+        self,
+        curve: Curve,
+        scalars: Limbs,
+        points: Limbs,
+        *,
+        vectors: int = 1,
+        check_subgroup: bool = False,
+        constant_work: bool = False,
+    ) -> Request:
+        """A request of arrays: scalars (vectors * count, 8), vector by vector, points (count, limbs)."""
+        param = param_of(curve, vectors=vectors, check_subgroup=check_subgroup, constant_work=constant_work)
+        return self._request(param, curve, scalars, points)
+
+    def _request(self, param: int, curve: Curve, scalars: Limbs, points: Limbs) -> Request:
+        group = curve.group(self.group)
+        assert group is not None, "whoever asks has looked"
+        arrays = {"scalars": scalars, "points": points}
+        width = curve.point_bytes(group)
+        return Request(self, len(scalars), param, curve.order, width, arrays, None, {"degree": group.degree})
 
     def plan(self, request: Request, traits: Traits) -> LaunchPlan:
         question = self.question(request)
@@ -122,7 +142,13 @@ class Msm(Op):
             plan_of(question, traits, partial(msm_row, traits.kind, traits.arch, question.curve, self.group))
             for question in questions
         )
-        return tuple(dict.fromkeys(launch.kernel.unit for plan in plans for launch in plan.launches()))
+        kept = (
+            unit
+            for curve in CURVES
+            if curve.group(self.group) and not curve.toy
+            for unit in bases_kernels(curve, self.group).units()
+        )
+        return tuple(dict.fromkeys((*(launch.kernel.unit for plan in plans for launch in plan.launches()), *kept)))
 
     def reference(self, request: Request, result: memoryview) -> None:
         msm(request, result)

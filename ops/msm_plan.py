@@ -25,6 +25,7 @@ from limbd.ops.base import (
     Transfer,
 )
 from limbd.ops.constants import montgomery
+from limbd.ops.msm_bases import TABLE, Bases
 from limbd.ops.msm_tuning import MsmRow
 from limbd.ops.msm_units import DIGITS_BLOCK, POINTS_BLOCK, SCALAR_LIMBS, SORT_BLOCK, TILE, Kernels, kernels
 from limbd.ops.params.curves import Curve, Group, GroupName
@@ -48,7 +49,7 @@ def window_count(order: int, width: int) -> int:
 
 @dataclass(frozen=True)
 class Shape:
-    """One piece: count points, `vectors` vectors of as many scalars."""
+    """One piece: count points, `vectors` vectors of as many scalars. bases: where the points stay on the device."""
 
     curve: Curve
     name: GroupName
@@ -56,6 +57,7 @@ class Shape:
     vectors: int
     row: MsmRow
     constant: bool
+    bases: Bases | None = None
 
     @cached_property
     def group(self) -> Group:
@@ -75,8 +77,23 @@ class Shape:
         return window_count(self.curve.order, self.row.width)
 
     @property
+    def levels(self) -> int:
+        """Windows whose digits share a row of buckets, as the points' multiples by them are there."""
+        return self.bases.levels if self.bases else 1
+
+    @property
+    def row_windows(self) -> int:
+        """Windows of a vector that have a row of buckets each."""
+        return self.windows // self.levels
+
+    @property
+    def row_entries(self) -> int:
+        """At most."""
+        return self.levels * self.count
+
+    @property
     def rows(self) -> int:
-        return self.vectors * self.windows
+        return self.vectors * self.row_windows
 
     @property
     def half(self) -> int:
@@ -96,7 +113,7 @@ class Shape:
     @property
     def entries(self) -> int:
         """At most."""
-        return self.rows * self.count
+        return self.rows * self.row_entries
 
     @property
     def slices(self) -> int:
@@ -133,9 +150,9 @@ class Shape:
         spills = [*self.spill_counts(), 1]
         pairs = [self.rows << left for _, left in self.stages()] + [1]
         point = self.sum_limbs
+        own_points = {"points": self.count * self.curve.point_limbs(self.group), "infinite": self.count}
         words = {
-            "points": self.count * self.curve.point_limbs(self.group),
-            "infinite": self.count,
+            **({} if self.bases else own_points),
             "digits": self.entries,
             "counts": max(partitions, buckets),
             "cursors": max(partitions, buckets),
@@ -162,10 +179,9 @@ class Shape:
         wire = self.curve.point_bytes(self.group)
         return (
             Buffer("scalars", "in", self.vectors * self.count * SCALAR_BYTES),
-            Buffer("wire", "in", self.count * wire),
+            *(() if self.bases else (Buffer("wire", "in", self.count * wire), CHECKED)),
             *(Buffer(name, "scratch", size * LIMB_BYTES) for name, size in words.items()),
             Buffer("out", "out", self.vectors * wire),
-            CHECKED,
         )
 
     def device_bytes(self) -> int:
@@ -175,7 +191,7 @@ class Shape:
         """In memory, and in the numbers that the kernels count with."""
         return (
             self.entries <= MAX_ENTRIES
-            and self.count <= MAX_COUNT
+            and self.row_entries <= MAX_COUNT
             and self.rows * self.row_buckets < MAX_COUNT
             and self.device_bytes() <= memory
         )
@@ -217,11 +233,12 @@ def sort_launches(shape: Shape) -> Iterator[Launch]:
     offset = sum(((1 << (width - 1)) - 1) << width * w for w in range(windows))
     digits = {"order": order, "r2": numbers["r2"], "n0inv": numbers["n0inv"], "offset": offset}
     digits |= {"count": shape.count, "vectors": shape.vectors, "windows": windows, "width": width}
-    yield _launch(shape, "msm_digits", shape.count * shape.vectors, DIGITS_BLOCK, digits)
+    places = {"infinite": shape.bases.infinite} if shape.bases else {}
+    yield _launch(shape, "msm_digits", shape.count * shape.vectors, DIGITS_BLOCK, digits, pointers=places)
 
     partitions, buckets = shape.rows * shape.keys, shape.rows * shape.row_buckets
-    tiles = -(-shape.count // TILE)
-    first = {"count": shape.count, "tiles": tiles, "keys": shape.keys, "width": width}
+    tiles = -(-shape.row_entries // TILE)
+    first = {"count": shape.row_entries, "tiles": tiles, "keys": shape.keys, "width": width}
     first |= {"low_bits": row.low_bits, "spare": int(shape.constant)}
     threads, shared = shape.rows * tiles * SORT_BLOCK, LIMB_BYTES * shape.keys
     yield _clear(shape, partitions)
@@ -261,7 +278,7 @@ def sum_launches(shape: Shape) -> Iterator[Launch]:
     """Entries -> buckets."""
     row = shape.row
     values = {"slices": shape.slices, "length": row.slice}
-    pointers = {"entries": "sorted" if row.low_bits else "entries"}
+    pointers = {"entries": "sorted" if row.low_bits else "entries", "points": TABLE if shape.bases else "points"}
     pointers |= {"spills": "spills_0", "spill_buckets": "spill_buckets_0"}
     yield _launch(shape, "msm_accumulate", shape.slices, row.accumulate_block, values, pointers=pointers)
     for i, count in enumerate(shape.spill_counts()):
@@ -290,7 +307,7 @@ def reduction_launches(shape: Shape, *, is_first: bool, is_last: bool) -> Iterat
             pointers |= {"next_sums": f"sums_{here}", "next_weighted": f"weighted_{here}"}
             yield _launch(shape, "msm_segments_next", n, shape.row.reduce_block, values, pointers=pointers)
         done += step
-    values = {"vectors": shape.vectors, "windows": shape.windows, "width": shape.row.width}
+    values = {"vectors": shape.vectors, "windows": shape.row_windows, "width": shape.row.width}
     values |= {"is_first": int(is_first), "is_last": int(is_last)}
     last = (len(shape.stages()) - 1) % 2
     # One thread a block: vectors spread over the multiprocessors.
@@ -302,7 +319,8 @@ def reduction_launches(shape: Shape, *, is_first: bool, is_last: bool) -> Iterat
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, as far as launches depend on it. count: points, and scalars of each of the vectors."""
+    """What is asked, as far as launches depend on it. count: points, and scalars of each of the vectors. bases: the points,
+    where they stay on the device; nothing is checked then."""
 
     curve: Curve
     name: GroupName
@@ -310,6 +328,7 @@ class Question:
     vectors: int
     constant: bool
     subgroup: bool
+    bases: Bases | None = None
 
 
 def plan_of(question: Question, traits: Traits, row_of: Callable[[int], MsmRow]) -> LaunchPlan:
@@ -325,7 +344,8 @@ def plan_of(question: Question, traits: Traits, row_of: Callable[[int], MsmRow])
         for vectors in _ranges(question.vectors, shape.vectors)
         for points in _ranges(question.count, shape.count)
     )
-    return LaunchPlan(shape.buffers(), 1, pieces)
+    tables = (question.bases.table(),) if question.bases else ()
+    return LaunchPlan(shape.buffers(), 1, pieces, tables)
 
 
 def nothing_plan(question: Question, row: MsmRow) -> LaunchPlan:
@@ -339,19 +359,25 @@ def nothing_plan(question: Question, row: MsmRow) -> LaunchPlan:
 
 def _fitting(question: Question, traits: Traits, row_of: Callable[[int], MsmRow]) -> Shape:
     """The largest piece that fits: fewer vectors first, which costs nothing but launches, then fewer points."""
-    count, vectors = question.count, question.vectors
+    count, vectors, bases = question.count, question.vectors, question.bases
+    memory = traits.memory - (bases.table().building_bytes() if bases else 0)
     while True:
-        shape = Shape(question.curve, question.name, count, vectors, row_of(count), question.constant)
-        if shape.fits(traits.memory):
+        shape = Shape(question.curve, question.name, count, vectors, row_of(count), question.constant, bases)
+        if shape.fits(memory):
             return shape
+        if vectors == 1 and bases:
+            raise _does_not_fit(traits, f"the buckets of {count} points beside them", shape)
         if count == vectors == 1:
-            raise ServiceError(
-                Status.OUT_OF_DEVICE_MEMORY,
-                f"the device's budget of {traits.memory} bytes does not hold the buckets of one point "
-                f"({shape.device_bytes()} bytes)",
-                hint="raise --device-memory",
-            )
+            raise _does_not_fit(traits, "the buckets of one point", shape)
         count, vectors = (count, -(-vectors // 2)) if vectors > 1 else (-(-count // 2), 1)
+
+
+def _does_not_fit(traits: Traits, what: str, shape: Shape) -> ServiceError:
+    return ServiceError(
+        Status.OUT_OF_DEVICE_MEMORY,
+        f"the device's budget of {traits.memory} bytes does not hold {what} ({shape.device_bytes()} bytes)",
+        hint="raise --device-memory",
+    )
 
 
 def _ranges(n: int, size: int) -> list[tuple[int, int]]:
@@ -375,13 +401,14 @@ def _piece(question: Question, largest: Shape, vectors: tuple[int, int], points:
         for v in range(vector_count)
     )
     launches = (
-        *point_launches(shape, start, question.subgroup),
+        *(() if shape.bases else point_launches(shape, start, question.subgroup)),
         *sort_launches(shape),
         *sum_launches(shape),
         *reduction_launches(shape, is_first=is_first, is_last=is_last),
     )
     answer = Transfer("out", "result", first_vector * wire, vector_count * wire)
-    copies = (Transfer("wire", "points", start * wire, count * wire), *_joined(scalars))
+    points_in = () if shape.bases else (Transfer("wire", "points", start * wire, count * wire),)
+    copies = (*points_in, *_joined(scalars))
     return Piece(copies, launches, (answer,) if is_last else ())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from limbd.ops.msm_bases import Bases
 from limbd.ops.params.curves import Curve, GroupName
 
 
@@ -61,11 +62,33 @@ def with_width(width: int, slice_length: int, merge: int, log_segment: int, resi
     return MsmRow(max(2, width), low_bits, slice_length, merge, log_segment, 128, resident, 128, source)
 
 
+# The same where multiples of the points by every window are kept: one set of buckets for all windows.
+_BASES_WIDTHS = ((12, 8), (14, 10), (16, 15), (18, 17), (22, 20), (24, 22))
+
+
+def bases_width(kind: str, curve: Curve, group: GroupName, count: int) -> int:
+    """Bits of a window for so many points with their multiples."""
+    if kind == "cpu":
+        return _fewest_additions(curve.scalar.bits, count, rows_share=True)
+    log = (count - 1).bit_length()
+    width = next((width for up_to, width in _BASES_WIDTHS if log <= up_to), _BASES_WIDTHS[-1][1])
+    return min(width, curve.scalar.bits + 1)
+
+
+def bases_row(kind: str, arch: str, bases: Bases, count: int) -> MsmRow:
+    """For points that stay on the device."""
+    row = msm_row(kind, arch, bases.curve, bases.name, count)
+    if not bases.width:
+        return row
+    return with_width(bases.width, row.slice, row.merge, row.log_segment, row.resident, UNMEASURED)
+
+
 @cache
-def _fewest_additions(bits: int, count: int) -> int:
-    """By additions into buckets (10 products) and of buckets (2 of 14 each)."""
+def _fewest_additions(bits: int, count: int, *, rows_share: bool = False) -> int:
+    """By additions into buckets (10 products) and of buckets (2 of 14 each). rows_share: windows have one set of buckets."""
 
     def products(width: int) -> int:
-        return -(-(bits + 1) // width) * (10 * count + (28 << (width - 1)))
+        windows = -(-(bits + 1) // width)
+        return windows * 10 * count + (1 if rows_share else windows) * (28 << (width - 1))
 
     return min(range(2, MAX_WIDTH), key=products)

@@ -71,6 +71,10 @@ _POINTS: dict[str, tuple[Member, ...]] = {
     ),
 }
 
+_BASES: dict[str, tuple[Member, ...]] = {
+    "msm_multiples": (*_out("points"), Member("n", "u64"), *_words("width", "levels")),
+}
+
 _ACCUMULATE: dict[str, tuple[Member, ...]] = {
     "msm_accumulate": (
         *_in("points", "entries", "runs", "totals"),
@@ -126,18 +130,34 @@ def kernels(
 ) -> Kernels:
     """constant: of the kernels for constant work. The blocks are the largest that the two units are compiled for, resident
     the blocks of additions that a multiprocessor holds at once, which bounds their registers."""
-    group = f"{render_group(curve, name)}using GROUP = {group_struct_name(curve, name)};\n"
-    plain = ("WORDS", curve.base.element_bytes // LIMB_BYTES)
+    group, plain = _group(curve, name)
     mode = ("CONSTANT_WORK", int(constant))
     found = {
         **_kernels("msm_sort", _SORT, SORT_BLOCK, (("THREADS", SORT_BLOCK), ("ITEMS", SORT_ITEMS)), ""),
-        **_kernels("msm_points", _POINTS, POINTS_BLOCK, (plain,), group),
+        **_points(group, plain),
         **_kernels(
             "msm", _ACCUMULATE, accumulate_block, (("THREADS", accumulate_block), ("RESIDENT", resident), mode), group
         ),
         **_kernels("msm_reduce", _REDUCE, reduce_block, (plain, ("THREADS", reduce_block), mode), group),
     }
     return Kernels(found)
+
+
+@cache
+def bases_kernels(curve: Curve, name: GroupName) -> Kernels:
+    """Those that make points that stay on the device."""
+    group, plain = _group(curve, name)
+    return Kernels({**_points(group, plain), **_kernels("msm_bases", _BASES, POINTS_BLOCK, (), group)})
+
+
+def _group(curve: Curve, name: GroupName) -> tuple[str, tuple[str, int]]:
+    """The group's constants, and the limbs of a plain coordinate's part."""
+    group = f"{render_group(curve, name)}using GROUP = {group_struct_name(curve, name)};\n"
+    return group, ("WORDS", curve.base.element_bytes // LIMB_BYTES)
+
+
+def _points(group: str, plain: tuple[str, int]) -> dict[str, Kernel]:
+    return _kernels("msm_points", _POINTS, POINTS_BLOCK, (plain,), group)
 
 
 def _kernels(

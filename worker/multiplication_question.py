@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from limbd.ops import by_name as op_by_name
-from limbd.ops.base import LIMB_BYTES
-from limbd.ops.msm import param_of
+from limbd.ops.base import LIMB_BYTES, Request
+from limbd.ops.msm import Msm, param_of
 from limbd.ops.params import curves
 from limbd.ops.params.curves import Curve, Group, GroupName
 from limbd.ops.params.layout import PLAIN_LIMBS, from_ints
@@ -27,20 +27,31 @@ def multiplication(
     scalars: Any, points: Any, curve_name: str, group_name: str, *, check_subgroup: bool, constant_work: bool
 ) -> Exchange:
     """See limbd.Client.msm. Raises ValueError or TypeError where something cannot be written on the wire."""
-    curve, name, group = _group(curve_name, group_name)
-    vectors, many = _vectors(scalars)
-    point_array, plain = _points(points, curve, group)
+    curve, name, group = group_of(curve_name, group_name)
+    vectors, many = vectors_of(scalars)
+    point_array, plain = points_of(points, curve, group)
     lengths = {len(vector) for vector in vectors}
     if lengths != {len(point_array)}:
         raise ValueError(f"{len(point_array)} points, but vectors of {sorted(lengths)} scalars")
     op = op_by_name(f"msm-{name}")
     param = param_of(curve, vectors=len(vectors), check_subgroup=check_subgroup, constant_work=constant_work)
     n = sum(len(vector) for vector in vectors)
-    convert = partial(_answer, curve, group, many, plain)
+    convert = partial(answer_of, curve, group, many=many, plain=plain)
     return exchange_of_arrays(op, n, param, (*vectors, point_array), convert)
 
 
-def _group(curve_name: str, group_name: str) -> tuple[Curve, GroupName, Group]:
+def request_of(
+    curve: Curve, name: GroupName, vectors: Sequence[Limbs], points: Limbs, *, check_subgroup: bool = False
+) -> Request:
+    """The same as a backend is asked, without a frame."""
+    op = op_by_name(f"msm-{name}")
+    assert isinstance(op, Msm)
+    together = vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
+    return op.request(curve, together, points, vectors=len(vectors), check_subgroup=check_subgroup)
+
+
+def group_of(curve_name: str, group_name: str) -> tuple[Curve, GroupName, Group]:
+    """Raises ValueError where there is no such curve or group."""
     curve = curves.by_name(curve_name)
     if curve is None:
         raise ValueError(f"there is no curve named {curve_name!r}")
@@ -52,7 +63,7 @@ def _group(curve_name: str, group_name: str) -> tuple[Curve, GroupName, Group]:
     return curve, name, group
 
 
-def _vectors(scalars: Any) -> tuple[list[Limbs], bool]:
+def vectors_of(scalars: Any) -> tuple[list[Limbs], bool]:
     """Each vector as (n, 8) limbs, and whether there may be several."""
     if isinstance(scalars, np.ndarray):
         if scalars.dtype != np.uint32 or scalars.ndim not in (2, 3) or scalars.shape[-1] != PLAIN_LIMBS:
@@ -62,7 +73,7 @@ def _vectors(scalars: Any) -> tuple[list[Limbs], bool]:
     return [from_ints(map(operator.index, vector)) for vector in (scalars if many else [scalars])], many
 
 
-def _points(points: Any, curve: Curve, group: Group) -> tuple[Limbs, bool]:
+def points_of(points: Any, curve: Curve, group: Group) -> tuple[Limbs, bool]:
     """As limbs, and whether they came as Python numbers."""
     limbs = curve.point_bytes(group) // LIMB_BYTES
     if isinstance(points, np.ndarray):
@@ -85,7 +96,7 @@ def _coordinates(point: Any, group: Group) -> Point:
     return x, y
 
 
-def _answer(curve: Curve, group: Group, many: bool, plain: bool, result: Limbs) -> Any:
+def answer_of(curve: Curve, group: Group, result: Limbs, *, many: bool, plain: bool) -> Any:
     """One point, or one for each vector, in the form that the points had."""
     if not plain:
         return result if many else result[0]

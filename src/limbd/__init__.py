@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from limbd.ops.status import LimbdError, RequestError, ServiceError, Status
     from limbd.worker.client import AsyncClient, Client
+    from limbd.worker.local import Worker
 
 __version__ = "0.1.0"
 
-__all__ = ["AsyncClient", "Client", "LimbdError", "RequestError", "ServiceError", "Status", "__version__"]
+__all__ = ["AsyncClient", "Client", "LimbdError", "RequestError", "ServiceError", "Status", "Worker", "__version__"]
 
 _CLIENTS = ("AsyncClient", "Client")
 
@@ -27,6 +28,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _CLIENTS:
         from limbd.worker import client as home
+    elif name == "Worker":
+        from limbd.worker import local as home  # type: ignore[no-redef]
     else:
         from limbd.ops import status as home  # type: ignore[no-redef]
     return getattr(home, name)

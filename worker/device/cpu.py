@@ -164,6 +164,9 @@ class CpuBackend:
         """The unit's shared library as the cache keeps it, compiled at its first use."""
         return self._library_file(unit).read_bytes()
 
+    def forget(self, key: str) -> None:
+        self._conductor.submit(self._tables.pop, key, None).result()
+
     def close(self) -> None:
         self._conductor.shutdown()
         self._workers.shutdown()
@@ -211,29 +214,33 @@ class CpuBackend:
         lanes = [_Lane(buffers) for _ in range(plan.lanes)]
         found = np.full(1, NONE_BAD, np.uint64)
         for lane in lanes:
-            self._bind_shared(plan, lane, found)
+            self._bind_shared(plan, lane, found, arrays)
         seconds = 0.0
         for i, piece in enumerate(plan.pieces):
             seconds += self._run_piece(piece, lanes[i % plan.lanes], arrays)
         refuse_bad(request.op, int(found[0]))
         return Outcome(kernel_ms=seconds * 1e3, launches=sum(len(p.launches) for p in plan.pieces))
 
-    def _bind_shared(self, plan: LaunchPlan, lane: _Lane, found: npt.NDArray[np.uint64]) -> None:
+    def _bind_shared(
+        self, plan: LaunchPlan, lane: _Lane, found: npt.NDArray[np.uint64], arrays: Mapping[str, Bytes]
+    ) -> None:
         """The tables, and the word that checks lower."""
         if plan.first_bad is not None:
             lane.bind(plan.first_bad, found.view(np.uint8))
         for table in plan.tables:
-            lane.bind(table.name, self._table(table))
+            lane.bind(table.name, self._table(table, arrays))
 
-    def _table(self, table: Table) -> Bytes:
+    def _table(self, table: Table, arrays: Mapping[str, Bytes]) -> Bytes:
         """Kept under its key, or built; the ones that were used least recently leave where they take too much memory."""
         memory = self._tables.pop(table.key, None)
         if memory is None:
             memory = _aligned_empty(table.nbytes)
-            building = _Lane({})
+            building = _Lane({buffer.name: buffer for buffer in table.workspace})
             building.bind(table.name, memory)
             for buffer in table.workspace:
                 building.bind(buffer.name, self._scratch(buffer))
+            for copy in table.copies_in:
+                building.alive[copy.buffer][copy.at : copy.at + copy.nbytes] = _part(copy, building, arrays)
             for build in table.builds:
                 self._launch(build, building)
         self._tables[table.key] = memory

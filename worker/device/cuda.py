@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -166,6 +166,13 @@ class CudaBackend:
         self._context.bind()
         return self._context.peak_memory(reset=reset)
 
+    def forget(self, key: str) -> None:
+        """Gives up the table with this key, after the batches that read it."""
+        self._context.bind()
+        with self._admission:
+            while not self._tables.forget(key):
+                self._settle(self._flying()[0])
+
     def close(self) -> None:
         """Waits for what is in flight and gives everything back. A lost context is left to the end of the process."""
         self.cache.close()
@@ -268,7 +275,7 @@ class CudaBackend:
             ):
                 if not self._make_room(plan):
                     break
-            ticket.lanes = self._create_lanes(plan)
+            ticket.lanes = self._create_lanes(plan, ticket.arrays)
             ticket.tables = plan.tables
             with self._state:
                 ticket.nbytes = needed
@@ -284,13 +291,13 @@ class CudaBackend:
             self._settle(flying[0])
         return bool(flying)
 
-    def _create_lanes(self, plan: LaunchPlan) -> list[Lane]:
+    def _create_lanes(self, plan: LaunchPlan, arrays: Mapping[str, HostArray]) -> list[Lane]:
         """Lanes for a plan; where the device is full, once more after everything else has ended and the pool is empty.
 
         Raises ServiceError(OUT_OF_DEVICE_MEMORY).
         """
         try:
-            return self._try_lanes(plan)
+            return self._try_lanes(plan, arrays)
         except CudaError as error:
             if error.code != OUT_OF_MEMORY:
                 raise
@@ -298,17 +305,17 @@ class CudaBackend:
             pass
         self._context.trim()
         try:
-            return self._try_lanes(plan)
+            return self._try_lanes(plan, arrays)
         except CudaError as error:
             if error.code != OUT_OF_MEMORY:
                 raise
             message = f"the device does not have {plan.device_bytes()} bytes free"
             raise ServiceError(Status.OUT_OF_DEVICE_MEMORY, message, hint="lower --device-memory") from error
 
-    def _try_lanes(self, plan: LaunchPlan) -> list[Lane]:
+    def _try_lanes(self, plan: LaunchPlan, arrays: Mapping[str, HostArray]) -> list[Lane]:
         lanes = create_lanes(self._context, plan, separate=self._separate)
         try:
-            tables = self._tables.take(plan.tables, lanes[0].stream)
+            tables = self._tables.take(plan.tables, arrays, lanes[0].stream)
         except BaseException:
             for lane in lanes:
                 lane.wait()

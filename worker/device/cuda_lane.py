@@ -153,11 +153,11 @@ class Lane:
             call("cuEventRecord", marks.done, self.out)
 
     def copy_in(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> None:
-        host = self._host_address(copy, arrays)
+        host = host_address(copy, arrays, self.buffers[copy.buffer].nbytes)
         self.context.call("cuMemcpyHtoDAsync", self.addresses[copy.buffer] + copy.at, host, copy.nbytes, self.into)
 
     def copy_out(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> None:
-        host = self._host_address(copy, arrays)
+        host = host_address(copy, arrays, self.buffers[copy.buffer].nbytes)
         self.context.call("cuMemcpyDtoHAsync", host, self.addresses[copy.buffer] + copy.at, copy.nbytes, self.out)
 
     def prepare(self, launch: Launch, function: Any) -> Prepared:
@@ -171,12 +171,13 @@ class Lane:
                 words = -(-buffer.nbytes // 4)
                 self.context.call("cuMemsetD32Async", self.addresses[buffer.name], POISON_WORD, words, self.into)
 
-    def _host_address(self, copy: Transfer, arrays: Mapping[str, HostArray]) -> int:
-        """Raises ServiceError(INTERNAL) if the plan reaches beyond an array or a buffer."""
-        array = arrays[copy.array]
-        if not copy.within(array.nbytes, self.buffers[copy.buffer].nbytes):
-            raise ServiceError(Status.INTERNAL, f"plan: {copy} is out of range of its array or buffer")
-        return array.address + copy.offset
+
+def host_address(copy: Transfer, arrays: Mapping[str, HostArray], buffer_bytes: int) -> int:
+    """Raises ServiceError(INTERNAL) if the plan reaches beyond an array or a buffer of so many bytes."""
+    array = arrays[copy.array]
+    if not copy.within(array.nbytes, buffer_bytes):
+        raise ServiceError(Status.INTERNAL, f"plan: {copy} is out of range of its array or buffer")
+    return array.address + copy.offset
 
 
 def prepare(context: CudaContext, launch: Launch, function: Any, addresses: Mapping[str, int]) -> Prepared:

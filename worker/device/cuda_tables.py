@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from limbd.ops.base import Launch, Table
 from limbd.worker.device.cuda_context import CudaContext
+from limbd.worker.device.cuda_lane import HostArray, host_address
 
 # Enqueues a launch on a stream, its pointer members by name.
 Enqueue = Callable[[Launch, dict[str, int], Any], None]
@@ -42,8 +43,9 @@ class CudaTables:
         """Bytes that those which have to be built take meanwhile."""
         return sum(table.building_bytes() for table in tables if table.key not in self._kept)
 
-    def take(self, tables: Sequence[Table], stream: Any) -> dict[str, int]:
-        """Their addresses by name, usable in the stream's order. Each take is ended by a give of the same tables.
+    def take(self, tables: Sequence[Table], arrays: Mapping[str, HostArray], stream: Any) -> dict[str, int]:
+        """Their addresses by name, usable in the stream's order. Each take is ended by a give of the same tables. arrays: what
+        they are made from, where they are; they belong to the stream until it has come this far.
 
         Raises CudaError, with code OUT_OF_MEMORY where there is no room; nothing is taken then.
         """
@@ -51,7 +53,7 @@ class CudaTables:
         addresses: dict[str, int] = {}
         try:
             for table in tables:
-                kept = self._kept.pop(table.key, None) or self._build(table, stream)
+                kept = self._kept.pop(table.key, None) or self._build(table, arrays, stream)
                 self._kept[table.key] = kept
                 with self._counting:
                     kept.users += 1
@@ -80,17 +82,27 @@ class CudaTables:
         self._release(self._kept.pop(oldest))
         return True
 
+    def forget(self, key: str) -> bool:
+        """Gives up the table with this key, if nobody reads it; False where somebody does."""
+        with self._counting:
+            kept = self._kept.get(key)
+            if kept is not None and kept.users:
+                return False
+        if kept is not None:
+            self._release(self._kept.pop(key))
+        return True
+
     def close(self) -> None:
         """Nothing may be in flight."""
         for kept in self._kept.values():
             self._release(kept)
         self._kept.clear()
 
-    def _build(self, table: Table, stream: Any) -> _Kept:
+    def _build(self, table: Table, arrays: Mapping[str, HostArray], stream: Any) -> _Kept:
         address = self._context.allocate(table.nbytes, stream)
         built = self._context.order_events.take()
         try:
-            self._enqueue_builds(table, address, stream)
+            self._enqueue_builds(table, address, arrays, stream)
             self._context.call("cuEventRecord", built, stream)
         except BaseException:
             self._context.order_events.give((built,))
@@ -98,12 +110,16 @@ class CudaTables:
             raise
         return _Kept(address, table.nbytes, built)
 
-    def _enqueue_builds(self, table: Table, address: int, stream: Any) -> None:
-        """The table's launches; its workspace is given back in the stream's order."""
+    def _enqueue_builds(self, table: Table, address: int, arrays: Mapping[str, HostArray], stream: Any) -> None:
+        """The table's copies and launches; its workspace is given back in the stream's order."""
         addresses = {table.name: address}
         try:
             for buffer in table.workspace:
                 addresses[buffer.name] = self._context.allocate(buffer.nbytes, stream)
+            sizes = {buffer.name: buffer.nbytes for buffer in table.workspace}
+            for copy in table.copies_in:
+                host = host_address(copy, arrays, sizes[copy.buffer])
+                self._context.call("cuMemcpyHtoDAsync", addresses[copy.buffer] + copy.at, host, copy.nbytes, stream)
             for build in table.builds:
                 self._enqueue(build, addresses, stream)
         finally:

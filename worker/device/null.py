@@ -37,5 +37,8 @@ class NullBackend:
     def run(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
         return self.finish(self.start(request, plan, result))
 
+    def forget(self, key: str) -> None:
+        """No tables are kept."""
+
     def close(self) -> None:
         """Nothing is held."""

@@ -56,5 +56,8 @@ class ReferenceBackend:
         """Nothing is compiled."""
         return b""
 
+    def forget(self, key: str) -> None:
+        """No tables are kept."""
+
     def close(self) -> None:
         """Nothing is held."""

@@ -1,0 +1,173 @@
+"""Points that stay on a device: with and without multiples, right, kept, checked, given up and made again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from limbd.harness.multiplications import Multiples
+from limbd.ops.msm_plan import window_count
+from limbd.ops.params import curves
+from limbd.ops.params.curves import GroupName
+from limbd.ops.params.layout import from_ints
+from limbd.ops.reference.curve import Point
+from limbd.ops.status import RequestError, ServiceError, Status
+from limbd.worker.local import Worker
+
+GROUPS: tuple[tuple[str, GroupName], ...] = (
+    ("bn254", "g1"),
+    ("bn254", "g2"),
+    ("bls12_381", "g1"),
+    ("bls12_381", "g2"),
+    ("secp256k1", "g1"),
+    ("toy_7_13", "g1"),
+    ("toy_7_13", "g2"),
+)
+
+
+@pytest.fixture(scope="module", params=["reference", "cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def worker(request: pytest.FixtureRequest) -> Iterator[Worker]:
+    with Worker(request.param) as made:
+        yield made
+
+
+@pytest.mark.parametrize("precompute", [False, True])
+@pytest.mark.parametrize(("curve", "group"), GROUPS)
+def test_sums(worker: Worker, curve: str, group: GroupName, precompute: bool) -> None:
+    for n in (1, 2, 3, 33):
+        known, rng = _multiples(curve, group, n), random.Random(f"{curve} {group} {n}")
+        with worker.bases(_plain(known.points), curve, group, precompute=precompute) as bases:
+            order = known.curve.order
+            for edge in (0, 1, order - 1, order, 2**256 - 1):
+                assert bases.msm([edge] * n) == _plain([known.total([edge] * n)])[0]
+            vectors = [[rng.randrange(1 << 256) for _ in range(n)] for _ in range(3)]
+            assert bases.msm(vectors) == _plain([known.total(vector) for vector in vectors])
+
+
+@pytest.mark.parametrize("precompute", [False, True])
+def test_infinity_and_equal_points(worker: Worker, precompute: bool) -> None:
+    known = _multiples("bn254", "g1", 2)
+    p, q = _plain(known.points)
+    with worker.bases([None, p, p, None, p, q], precompute=precompute) as bases:
+        sevens = [7] * 6
+        assert bases.msm(sevens) == _plain([known.total([21, 7])])[0]
+        order = known.curve.order
+        assert bases.msm([5, 1, order - 1, 5, 0, 0]) is None
+    with worker.bases([None], precompute=precompute) as bases:
+        assert bases.msm([3]) is None
+    with worker.bases([], precompute=precompute) as bases:
+        assert bases.msm([]) is None
+
+
+def test_every_scalar_of_a_toy_curve(worker: Worker) -> None:
+    known = _multiples("toy_7_13", "g1", 3)
+    with worker.bases(_plain(known.points), "toy_7_13", precompute=True) as bases:
+        every = [[a, b, (a * b + 1) % 13] for a in range(13) for b in range(13)]
+        assert bases.msm(every) == _plain([known.total(vector) for vector in every])
+
+
+def test_constant_work_and_arrays(worker: Worker) -> None:
+    known, n = _multiples("bn254", "g1", 40), 40
+    scalars = [random.Random(i).randrange(1 << 256) for i in range(n)]
+    with worker.bases(_plain(known.points), precompute=True) as bases:
+        expected = _plain([known.total(scalars)])[0]
+        assert bases.msm(scalars, constant_work=True) == expected
+        array = worker.pinned(n, 8)
+        array[:] = from_ints(scalars)
+        assert bases.msm(array) == expected
+    limbs = np.array(from_ints([*_plain(known.points)[0]])).reshape(1, 16)
+    with worker.bases(limbs) as bases:
+        answer = bases.msm(from_ints([1]))
+        assert answer.dtype == np.uint32 and (answer == limbs[0]).all()
+
+
+def test_two_sets_by_turns_and_one_that_was_given_up(worker: Worker) -> None:
+    """Each keeps its own points, also where the first set's memory was taken back meanwhile."""
+    sets = [_multiples("bn254", "g1", n) for n in (5, 6)]
+    bases = [worker.bases(_plain(known.points), precompute=True) for known in sets]
+    for turn in range(6):
+        known, kept = sets[turn % 2], bases[turn % 2]
+        scalars = [turn * i + 1 for i in range(len(known.points))]
+        assert kept.msm(scalars) == _plain([known.total(scalars)])[0]
+        if turn == 3:
+            bases[0].close()
+    for kept in bases:
+        kept.close()
+
+
+def test_the_callers_points_may_change_afterwards(worker: Worker) -> None:
+    known = _multiples("bn254", "g1", 2)
+    points = np.stack([from_ints(_plain([point])[0]).reshape(16) for point in known.points])
+    with worker.bases(points) as bases:
+        before = bases.msm(from_ints([1, 2]))
+        points[:] = 0
+        bases.close()
+        assert (bases.msm(from_ints([1, 2])) == before).all()
+
+
+def test_bad_points_are_refused_when_they_come(worker: Worker) -> None:
+    good = _plain(_multiples("bn254", "g1", 1).points)[0]
+    for bad in ((1, 3), (2**256 - 1, 2)):
+        with pytest.raises(RequestError) as caught:
+            worker.bases([good, good, bad, bad], precompute=True)
+        assert caught.value.status is Status.BAD_ELEMENT and caught.value.index == 2
+    with pytest.raises(ValueError, match="no curve"):
+        worker.bases([good], "bn255")
+    with pytest.raises(ValueError, match="no group"):
+        worker.bases([good], "secp256k1", "g2")
+
+
+def test_points_outside_the_subgroup_are_refused_on_request(worker: Worker) -> None:
+    outside = (0, 2)  # of order 3 on bls12_381
+    with worker.bases([outside, outside, outside], "bls12_381", precompute=True) as bases:
+        assert bases.msm([1, 1, 1]) is None
+    with pytest.raises(RequestError) as caught:
+        worker.bases([outside], "bls12_381", check_subgroup=True)
+    assert caught.value.status is Status.BAD_ELEMENT and caught.value.index == 0
+
+
+def test_lengths_are_checked(worker: Worker) -> None:
+    with worker.bases(_plain(_multiples("bn254", "g1", 2).points)) as bases:
+        for wrong in ([1], [1, 2, 3], [[1, 2], [1]]):
+            with pytest.raises(ValueError, match="2 points"):
+                bases.msm(wrong)
+
+
+def test_the_memory_is_stated_and_bounded() -> None:
+    with Worker("cpu", device_memory=8 << 20) as worker:
+        known = _multiples("bn254", "g1", 3)
+        points = _plain(known.points) * 3000
+        with worker.bases(points) as bases:
+            assert bases.bases.nbytes == 9000 * 68
+            assert bases.msm([1] * 9000) == _plain([known.total([3000] * 3)])[0]
+        with worker.bases(points, precompute=True) as bases:
+            assert bases.bases.levels == window_count(known.curve.order, bases.bases.width) > 10
+            assert bases.bases.nbytes > 9000 * 64 * bases.bases.levels
+            with pytest.raises(ServiceError) as caught:
+                bases.msm([1] * 9000)
+            assert caught.value.status is Status.OUT_OF_DEVICE_MEMORY
+
+
+def test_no_backend_is_an_error() -> None:
+    with pytest.raises(ServiceError) as caught:
+        Worker("cuda", device=99)
+    assert caught.value.status is Status.NO_DEVICE
+
+
+def _multiples(curve: str, group: GroupName, n: int) -> Multiples:
+    found = curves.by_name(curve)
+    assert found
+    return Multiples(found, group, f"{curve} {group}", n)
+
+
+def _plain(points: list[Point]) -> list[Any]:
+    """As a client has them."""
+    found: list[Any] = []
+    for point in points:
+        parts = None if point is None else tuple(tuple(map(int, each)) for each in point)
+        found.append(parts if parts is None or len(parts[0]) > 1 else (parts[0][0], parts[1][0]))
+    return found
