@@ -283,7 +283,7 @@ class Substituted:
         return self.finish(self.start(request, plan, result))
 
     def forget(self, key: str) -> None:
-        self._backend.forget(key)
+        """Nothing: suites leave tables as they are."""
 
     def close(self) -> None:
         """The backend belongs to whoever made it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from limbd.ops.base import LIMB_BYTES, Buffer, Launch, Part, Table, Transfer
+from limbd.ops.base import LIMB_BYTES, Buffer, Launch, Part, Place, Table, Transfer
 from limbd.ops.msm_units import POINTS_BLOCK, bases_kernels
 from limbd.ops.params.curves import Curve, Group, GroupName
 
@@ -72,7 +72,12 @@ class Bases:
     def _builds(self) -> list[Launch]:
         kernels = bases_kernels(self.curve, self.name)
         grid = -(-self.count // POINTS_BLOCK)
-        pointers = {"wire": "bases_wire", "points": TABLE, "infinite": self.infinite, "bad": _BAD.name}
+        pointers: dict[str, Place | None] = {
+            "wire": "bases_wire",
+            "points": TABLE,
+            "infinite": self.infinite,
+            "bad": _BAD.name,
+        }
         values = {"n": self.count, "offset": 0}
         builds = [Launch(kernels["msm_points"], grid, POINTS_BLOCK, values, 0, pointers)]
         if self.levels > 1:
