@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from limbd.local import Worker
     from limbd.ops.status import LimbdError, RequestError, ServiceError, Status
     from limbd.worker.client import AsyncClient, Client
-    from limbd.worker.local import Worker
 
 __version__ = "0.1.0"
 
@@ -29,7 +29,7 @@ def __getattr__(name: str) -> Any:
     if name in _CLIENTS:
         from limbd.worker import client as home
     elif name == "Worker":
-        from limbd.worker import local as home  # type: ignore[no-redef]
+        from limbd import local as home  # type: ignore[no-redef]
     else:
         from limbd.ops import status as home  # type: ignore[no-redef]
     return getattr(home, name)

@@ -16,7 +16,7 @@ from limbd.ops.params.curves import GroupName
 from limbd.ops.params.layout import from_ints
 from limbd.ops.reference.curve import Point
 from limbd.ops.status import RequestError, ServiceError, Status
-from limbd.worker.local import Worker
+from limbd.local import Worker
 
 GROUPS: tuple[tuple[str, GroupName], ...] = (
     ("bn254", "g1"),
