@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from limbd.harness.multiplications import Multiples
+from limbd.local import Worker
 from limbd.ops.msm_plan import window_count
 from limbd.ops.params import curves
 from limbd.ops.params.curves import GroupName
 from limbd.ops.params.layout import from_ints
 from limbd.ops.reference.curve import Point
 from limbd.ops.status import RequestError, ServiceError, Status
-from limbd.local import Worker
 
 GROUPS: tuple[tuple[str, GroupName], ...] = (
     ("bn254", "g1"),
