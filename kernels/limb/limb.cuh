@@ -95,6 +95,14 @@ __device__ __forceinline__ void subtract_once(uint32_t* r, uint32_t carry, const
     select<N>(r, carry >= borrow, difference, r);
 }
 
+// a = condition ? a : 0, without a branch.
+template <int N>
+__device__ __forceinline__ void mask(uint32_t* a, bool condition) {
+    const uint32_t all = 0u - uint32_t(condition);
+    UNROLL
+    for (int i = 0; i < N; ++i) a[i] &= all;
+}
+
 // [r] = [a] 2^s mod W^N, 0 <= s < 32 N: whole words by stages of selects, so that no index depends on s.
 template <int N>
 __device__ __forceinline__ void barrel_left(uint32_t* r, const uint32_t* a, uint32_t s) {
