@@ -8,6 +8,8 @@
 //
 // Passes: digits; then by the high bits of the bucket (`keys` partitions of a row, of 2^low_bits buckets each), then by the
 // low bits within each partition. Each pass counts, scans and scatters; with low_bits = 0 the first pass is all.
+//
+// DIGIT_BITS: 16, or 32 where windows are wider. Low bits of a bucket are kept in 16.
 #include "algo/counting_sort.cuh"
 #include "algo/digits.cuh"
 #include "algo/scan.cuh"
@@ -16,8 +18,20 @@
 
 namespace {
 
-constexpr int WARPS = THREADS / 32;
+constexpr int WARPS = THREADS / 32, TILE = THREADS * ITEMS;
 constexpr uint32_t SIGN = 0x80000000u;
+
+template <int BITS>
+struct RawOf {
+    using type = uint32_t;
+};
+template <>
+struct RawOf<16> {
+    using type = uint16_t;
+};
+// A digit as it is stored, or a bucket of a row.
+using Raw = RawOf<DIGIT_BITS>::type;
+using Low = uint16_t;
 
 struct Digit {
     uint32_t bucket;  // counting_sort::NONE: left out
@@ -37,14 +51,15 @@ struct RowTile {
     uint32_t row, first;
 
     __device__ __forceinline__ RowTile(const Args& args)
-        : row(blockIdx.x / args.tiles), first(blockIdx.x % args.tiles * (THREADS * ITEMS) + threadIdx.x) {}
+        : row(blockIdx.x / args.tiles), first(blockIdx.x % args.tiles * TILE + threadIdx.x) {}
 
     __device__ __forceinline__ void keys(const Args& args, uint32_t (&key)[ITEMS], Digit (&digit)[ITEMS]) const {
+        const Raw* const digits = reinterpret_cast<const Raw*>(args.digits) + uint64_t(row) * args.count;
         UNROLL
         for (int i = 0; i < ITEMS; ++i) {
             const uint32_t at = first + i * THREADS;
             digit[i] = {counting_sort::NONE, 0};
-            if (at < args.count) digit[i] = digit_of(args, args.digits[uint64_t(row) * args.count + at]);
+            if (at < args.count) digit[i] = digit_of(args, digits[at]);
             key[i] = digit[i].bucket == counting_sort::NONE ? counting_sort::NONE : digit[i].bucket >> args.low_bits;
         }
     }
@@ -55,33 +70,35 @@ template <class Args>
 struct PartitionTile {
     uint32_t partition, begin, end;
 
+    // shared: one word.
     __device__ __forceinline__ PartitionTile(const Args& args, uint32_t* shared) {
-        if (threadIdx.x == 0) {
-            // The last partition that begins at this tile or before it.
-            uint32_t low = 0, high = args.partitions;
-            while (high - low > 1) {
-                const uint32_t middle = (low + high) / 2;
-                if (args.tile_starts[middle] <= blockIdx.x) {
-                    low = middle;
-                } else {
-                    high = middle;
-                }
-            }
-            shared[0] = low;
-        }
+        if (threadIdx.x < scan::WARP) shared[0] = search(args);
         __syncthreads();
         partition = shared[0];
         const uint32_t stop = args.starts[partition + 1], tile = blockIdx.x - args.tile_starts[partition];
-        begin = min(stop, args.starts[partition] + tile * (THREADS * ITEMS));
-        end = min(stop, begin + THREADS * ITEMS);
+        begin = uint32_t(min(uint64_t(stop), args.starts[partition] + uint64_t(tile) * TILE));
+        end = uint32_t(min(uint64_t(stop), uint64_t(begin) + TILE));
         __syncthreads();
     }
 
+    // The last partition that begins at this tile or before it: a warp together, of whose lanes each tries one place.
+    __device__ __forceinline__ static uint32_t search(const Args& args) {
+        uint32_t low = 0, high = args.partitions;
+        while (high - low > 1) {
+            const uint32_t step = (high - low + scan::WARP - 1) / scan::WARP, at = low + scan::lane() * step;
+            const bool begun = at < high && args.tile_starts[at] <= blockIdx.x;
+            low += (__popc(__ballot_sync(scan::ALL_LANES, begun)) - 1) * step;
+            high = min(high, low + step);
+        }
+        return low;
+    }
+
     __device__ __forceinline__ void keys(const Args& args, uint32_t (&key)[ITEMS]) const {
+        const Low* const low_keys = reinterpret_cast<const Low*>(args.low_keys);
         UNROLL
         for (int i = 0; i < ITEMS; ++i) {
             const uint32_t at = begin + threadIdx.x + i * THREADS;
-            key[i] = at < end ? args.low_keys[at] : counting_sort::NONE;
+            key[i] = at < end ? low_keys[at] : counting_sort::NONE;
         }
     }
 
@@ -106,7 +123,7 @@ template <class Args>
 __device__ __forceinline__ void summands(const Args& args, uint32_t* r, uint64_t index, uint64_t end) {
     const uint32_t count = index < end ? args.counts[index] : 0;
     r[0] = count;
-    r[1] = args.compact ? count != 0 : (count + THREADS * ITEMS - 1) / (THREADS * ITEMS);
+    r[1] = args.compact ? count != 0 : (count + TILE - 1) / TILE;
 }
 
 }  // namespace
@@ -121,8 +138,9 @@ extern "C" __global__ void __launch_bounds__(256) msm_digits(const msm_digits_ar
     digits::reduce(s, s, args.order, args.r2, args.n0inv);
     limb::mask<digits::SCALAR_WORDS>(s, args.infinite[at] == 0);
     digits::add_offset(sum, s, args.offset);
+    Raw* const raw = reinterpret_cast<Raw*>(args.digits) + uint64_t(vector) * args.windows * args.count + at;
     for (uint32_t w = 0; w < args.windows; ++w) {
-        args.digits[(uint64_t(vector) * args.windows + w) * args.count + at] = digits::window(sum, w * args.width, args.width);
+        raw[uint64_t(w) * args.count] = Raw(digits::window(sum, w * args.width, args.width));
     }
 }
 
@@ -145,18 +163,31 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_count(const msm_count_
 // Entries, and the low bits of their buckets, in their partitions' places.
 extern "C" __global__ void __launch_bounds__(THREADS) msm_scatter(const msm_scatter_args args) {
     DYNAMIC_SHARED(uint32_t, counts);
+    __shared__ scan::Totals<1, WARPS> totals;
+    uint32_t *const begins = counts + args.keys, *const entries = begins + args.keys;
+    Raw* const buckets = reinterpret_cast<Raw*>(entries + TILE);
+    Low* const low_keys = reinterpret_cast<Low*>(args.low_keys);
     const RowTile<msm_scatter_args> tile(args);
     uint32_t key[ITEMS], rank[ITEMS];
     Digit digit[ITEMS];
     tile.keys(args, key, digit);
     counting_sort::count(counts, args.keys, key, rank);
-    counting_sort::take_places(args.cursors + uint64_t(tile.row) * args.keys, counts, args.keys);
+    const uint32_t items = counting_sort::take_places(args.cursors + uint64_t(tile.row) * args.keys, counts, begins, args.keys, totals);
     UNROLL
     for (int i = 0; i < ITEMS; ++i) {
         if (key[i] == counting_sort::NONE) continue;
-        const uint32_t place = counts[key[i]] + rank[i];
-        args.entries[place] = (tile.first + i * THREADS) | digit[i].sign;
-        if (args.low_bits != 0) args.low_keys[place] = digit[i].bucket & ((1u << args.low_bits) - 1);
+        const uint32_t position = begins[key[i]] + rank[i];
+        entries[position] = (tile.first + i * THREADS) | digit[i].sign;
+        buckets[position] = Raw(digit[i].bucket);
+    }
+    __syncthreads();
+    UNROLL
+    for (int i = 0; i < ITEMS; ++i) {
+        const uint32_t position = threadIdx.x + i * THREADS;
+        if (position >= items) break;
+        const uint32_t bucket = buckets[position], place = counts[bucket >> args.low_bits] + position;
+        args.entries[place] = entries[position];
+        if (args.low_bits != 0) low_keys[place] = Low(bucket & ((1u << args.low_bits) - 1));
     }
 }
 
@@ -175,17 +206,29 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_count_low(const msm_co
 // Entries in their buckets' places.
 extern "C" __global__ void __launch_bounds__(THREADS) msm_scatter_low(const msm_scatter_low_args args) {
     DYNAMIC_SHARED(uint32_t, counts);
+    __shared__ scan::Totals<1, WARPS> totals;
+    const uint32_t keys = 1u << args.low_bits;
+    uint32_t *const begins = counts + keys, *const entries = begins + keys;
+    Low* const low_keys = reinterpret_cast<Low*>(entries + TILE);
     const PartitionTile<msm_scatter_low_args> tile(args, counts);
     if (tile.begin >= tile.end) return;
     uint32_t key[ITEMS], rank[ITEMS];
     tile.keys(args, key);
-    const uint32_t keys = 1u << args.low_bits;
     counting_sort::count(counts, keys, key, rank);
-    counting_sort::take_places(args.cursors + tile.first_bucket(args), counts, keys);
+    const uint32_t items = counting_sort::take_places(args.cursors + tile.first_bucket(args), counts, begins, keys, totals);
     UNROLL
     for (int i = 0; i < ITEMS; ++i) {
         if (key[i] == counting_sort::NONE) continue;
-        args.sorted[counts[key[i]] + rank[i]] = args.entries[tile.begin + threadIdx.x + i * THREADS];
+        const uint32_t position = begins[key[i]] + rank[i];
+        entries[position] = args.entries[tile.begin + threadIdx.x + i * THREADS];
+        low_keys[position] = Low(key[i]);
+    }
+    __syncthreads();
+    UNROLL
+    for (int i = 0; i < ITEMS; ++i) {
+        const uint32_t position = threadIdx.x + i * THREADS;
+        if (position >= items) break;
+        args.sorted[counts[low_keys[position]] + position] = entries[position];
     }
 }
 
