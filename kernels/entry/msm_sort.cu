@@ -21,6 +21,9 @@ namespace {
 constexpr int WARPS = THREADS / 32, TILE = THREADS * ITEMS;
 constexpr uint32_t SIGN = 0x80000000u;
 
+// Blocks of a scatter that a multiprocessor holds: all threads of sm_75, which has the fewest.
+constexpr int SCATTERS = 4;
+
 template <int BITS>
 struct RawOf {
     using type = uint32_t;
@@ -45,22 +48,30 @@ __device__ __forceinline__ Digit digit_of(const Args& args, uint32_t raw) {
     return {uint32_t(d < 0 ? -d : d) - 1, d < 0 ? SIGN : 0};
 }
 
-// The items of a tile of one row: thread t has t, t + THREADS, .. of the tile.
+// A thread's items are numbers t, t + THREADS, .. of its tile. An item is read where it is needed, twice in a scatter, rather
+// than kept in registers; all of a thread's lie at fixed distances from one address.
+__device__ __forceinline__ bool has_item(int i, uint32_t size) { return threadIdx.x + i * THREADS < size; }
+
+// The items of a tile of one row.
 template <class Args>
 struct RowTile {
-    uint32_t row, first;
+    uint32_t row, begin, size;
 
     __device__ __forceinline__ RowTile(const Args& args)
-        : row(blockIdx.x / args.tiles), first(blockIdx.x % args.tiles * TILE + threadIdx.x) {}
+        : row(blockIdx.x / args.tiles), begin(blockIdx.x % args.tiles * TILE), size(min(uint32_t(TILE), args.count - begin)) {}
 
-    __device__ __forceinline__ void keys(const Args& args, uint32_t (&key)[ITEMS], Digit (&digit)[ITEMS]) const {
-        const Raw* const digits = reinterpret_cast<const Raw*>(args.digits) + uint64_t(row) * args.count;
+    __device__ __forceinline__ uint32_t index(int i) const { return begin + threadIdx.x + i * THREADS; }
+
+    __device__ __forceinline__ Digit digit(const Args& args, int i) const {
+        const Raw* const first = reinterpret_cast<const Raw*>(args.digits) + uint64_t(row) * args.count + begin + threadIdx.x;
+        return has_item(i, size) ? digit_of(args, first[i * THREADS]) : Digit{counting_sort::NONE, 0};
+    }
+
+    __device__ __forceinline__ void keys(const Args& args, uint32_t (&key)[ITEMS]) const {
         UNROLL
         for (int i = 0; i < ITEMS; ++i) {
-            const uint32_t at = first + i * THREADS;
-            digit[i] = {counting_sort::NONE, 0};
-            if (at < args.count) digit[i] = digit_of(args, digits[at]);
-            key[i] = digit[i].bucket == counting_sort::NONE ? counting_sort::NONE : digit[i].bucket >> args.low_bits;
+            const uint32_t bucket = digit(args, i).bucket;
+            key[i] = bucket == counting_sort::NONE ? counting_sort::NONE : bucket >> args.low_bits;
         }
     }
 };
@@ -68,7 +79,7 @@ struct RowTile {
 // The items of a tile of one partition: tiles are numbered partition by partition, and tile_starts says where each begins.
 template <class Args>
 struct PartitionTile {
-    uint32_t partition, begin, end;
+    uint32_t partition, begin, size;
 
     // shared: one word.
     __device__ __forceinline__ PartitionTile(const Args& args, uint32_t* shared) {
@@ -77,7 +88,7 @@ struct PartitionTile {
         partition = shared[0];
         const uint32_t stop = args.starts[partition + 1], tile = blockIdx.x - args.tile_starts[partition];
         begin = uint32_t(min(uint64_t(stop), args.starts[partition] + uint64_t(tile) * TILE));
-        end = uint32_t(min(uint64_t(stop), uint64_t(begin) + TILE));
+        size = min(uint32_t(TILE), stop - begin);
         __syncthreads();
     }
 
@@ -93,13 +104,14 @@ struct PartitionTile {
         return low;
     }
 
-    __device__ __forceinline__ void keys(const Args& args, uint32_t (&key)[ITEMS]) const {
-        const Low* const low_keys = reinterpret_cast<const Low*>(args.low_keys);
+    __device__ __forceinline__ uint32_t key(const Args& args, int i) const {
+        const Low* const first = reinterpret_cast<const Low*>(args.low_keys) + begin + threadIdx.x;
+        return has_item(i, size) ? first[i * THREADS] : counting_sort::NONE;
+    }
+
+    __device__ __forceinline__ void keys(const Args& args, uint32_t (&keys)[ITEMS]) const {
         UNROLL
-        for (int i = 0; i < ITEMS; ++i) {
-            const uint32_t at = begin + threadIdx.x + i * THREADS;
-            key[i] = at < end ? low_keys[at] : counting_sort::NONE;
-        }
+        for (int i = 0; i < ITEMS; ++i) keys[i] = key(args, i);
     }
 
     // The partition's first bucket, in the array of all rows' buckets.
@@ -154,14 +166,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_count(const msm_count_
     DYNAMIC_SHARED(uint32_t, counts);
     const RowTile<msm_count_args> tile(args);
     uint32_t key[ITEMS], rank[ITEMS];
-    Digit digit[ITEMS];
-    tile.keys(args, key, digit);
+    tile.keys(args, key);
     counting_sort::count(counts, args.keys, key, rank);
     counting_sort::add_totals(args.counts + uint64_t(tile.row) * args.keys, counts, args.keys);
 }
 
 // Entries, and the low bits of their buckets, in their partitions' places.
-extern "C" __global__ void __launch_bounds__(THREADS) msm_scatter(const msm_scatter_args args) {
+extern "C" __global__ void __launch_bounds__(THREADS, SCATTERS) msm_scatter(const msm_scatter_args args) {
     DYNAMIC_SHARED(uint32_t, counts);
     __shared__ scan::Totals<1, WARPS> totals;
     uint32_t *const begins = counts + args.keys, *const entries = begins + args.keys;
@@ -169,16 +180,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_scatter(const msm_scat
     Low* const low_keys = reinterpret_cast<Low*>(args.low_keys);
     const RowTile<msm_scatter_args> tile(args);
     uint32_t key[ITEMS], rank[ITEMS];
-    Digit digit[ITEMS];
-    tile.keys(args, key, digit);
+    tile.keys(args, key);
     counting_sort::count(counts, args.keys, key, rank);
-    const uint32_t items = counting_sort::take_places(args.cursors + uint64_t(tile.row) * args.keys, counts, begins, args.keys, totals);
+    uint32_t* const cursors = args.cursors + uint64_t(tile.row) * args.keys;
+    const uint32_t items = counting_sort::take_places(cursors, counts, begins, args.keys, totals);
     UNROLL
     for (int i = 0; i < ITEMS; ++i) {
-        if (key[i] == counting_sort::NONE) continue;
-        const uint32_t position = begins[key[i]] + rank[i];
-        entries[position] = (tile.first + i * THREADS) | digit[i].sign;
-        buckets[position] = Raw(digit[i].bucket);
+        const Digit digit = tile.digit(args, i);
+        if (digit.bucket == counting_sort::NONE) continue;
+        const uint32_t position = begins[digit.bucket >> args.low_bits] + rank[i];
+        entries[position] = tile.index(i) | digit.sign;
+        buckets[position] = Raw(digit.bucket);
     }
     __syncthreads();
     UNROLL
@@ -195,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_scatter(const msm_scat
 extern "C" __global__ void __launch_bounds__(THREADS) msm_count_low(const msm_count_low_args args) {
     DYNAMIC_SHARED(uint32_t, counts);
     const PartitionTile<msm_count_low_args> tile(args, counts);
-    if (tile.begin >= tile.end) return;
+    if (tile.size == 0) return;
     uint32_t key[ITEMS], rank[ITEMS];
     tile.keys(args, key);
     const uint32_t keys = 1u << args.low_bits;
@@ -204,30 +216,32 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_count_low(const msm_co
 }
 
 // Entries in their buckets' places.
-extern "C" __global__ void __launch_bounds__(THREADS) msm_scatter_low(const msm_scatter_low_args args) {
+extern "C" __global__ void __launch_bounds__(THREADS, SCATTERS) msm_scatter_low(const msm_scatter_low_args args) {
     DYNAMIC_SHARED(uint32_t, counts);
     __shared__ scan::Totals<1, WARPS> totals;
     const uint32_t keys = 1u << args.low_bits;
     uint32_t *const begins = counts + keys, *const entries = begins + keys;
     Low* const low_keys = reinterpret_cast<Low*>(entries + TILE);
     const PartitionTile<msm_scatter_low_args> tile(args, counts);
-    if (tile.begin >= tile.end) return;
+    if (tile.size == 0) return;
     uint32_t key[ITEMS], rank[ITEMS];
     tile.keys(args, key);
     counting_sort::count(counts, keys, key, rank);
-    const uint32_t items = counting_sort::take_places(args.cursors + tile.first_bucket(args), counts, begins, keys, totals);
+    counting_sort::take_places(args.cursors + tile.first_bucket(args), counts, begins, keys, totals);
+    const uint32_t* const own_entries = args.entries + tile.begin + threadIdx.x;
     UNROLL
     for (int i = 0; i < ITEMS; ++i) {
-        if (key[i] == counting_sort::NONE) continue;
-        const uint32_t position = begins[key[i]] + rank[i];
-        entries[position] = args.entries[tile.begin + threadIdx.x + i * THREADS];
-        low_keys[position] = Low(key[i]);
+        const uint32_t own = tile.key(args, i);
+        if (own == counting_sort::NONE) continue;
+        const uint32_t position = begins[own] + rank[i];
+        entries[position] = own_entries[i * THREADS];
+        low_keys[position] = Low(own);
     }
     __syncthreads();
     UNROLL
     for (int i = 0; i < ITEMS; ++i) {
         const uint32_t position = threadIdx.x + i * THREADS;
-        if (position >= items) break;
+        if (position >= tile.size) break;
         args.sorted[counts[low_keys[position]] + position] = entries[position];
     }
 }
