@@ -19,6 +19,7 @@ from limbd.ops.base import (
     Buffer,
     Launch,
     LaunchPlan,
+    Part,
     Piece,
     Place,
     Traits,
@@ -27,7 +28,17 @@ from limbd.ops.base import (
 from limbd.ops.constants import montgomery
 from limbd.ops.msm_bases import TABLE, Bases
 from limbd.ops.msm_tuning import MsmRow
-from limbd.ops.msm_units import DIGITS_BLOCK, POINTS_BLOCK, SCALAR_LIMBS, SORT_BLOCK, TILE, Kernels, kernels
+from limbd.ops.msm_units import (
+    DIGITS_BLOCK,
+    LOW_BYTES,
+    POINTS_BLOCK,
+    SCALAR_LIMBS,
+    SORT_BLOCK,
+    TILE,
+    Kernels,
+    digit_bytes,
+    kernels,
+)
 from limbd.ops.params.curves import Curve, Group, GroupName
 from limbd.ops.status import ServiceError, Status
 
@@ -68,7 +79,8 @@ class Shape:
     @cached_property
     def kernels(self) -> Kernels:
         row = self.row
-        return kernels(self.curve, self.name, row.accumulate_block, row.resident, row.reduce_block, self.constant)
+        blocks = row.accumulate_block, row.resident, row.reduce_block
+        return kernels(self.curve, self.name, row.width, *blocks, self.constant)
 
     # --- numbers ---
 
@@ -152,14 +164,21 @@ class Shape:
         point = self.sum_limbs
         own_points = {"points": self.count * self.curve.point_limbs(self.group), "infinite": self.count}
         words = {
+<<<<<<< HEAD
             **({} if self.bases else own_points),
             "digits": self.entries,
             "counts": max(partitions, buckets),
+=======
+            "points": self.count * self.curve.point_limbs(self.group),
+            "infinite": self.count,
+            "digits": -(-self.entries * digit_bytes(self.row.width) // LIMB_BYTES),
+            "counts": partitions + (buckets if two_passes else 0),
+>>>>>>> w-msm-sort
             "cursors": max(partitions, buckets),
             "partition_starts": partitions + 1 if two_passes else 1,
             "tile_starts": partitions + 1 if two_passes else 1,
             "entries": self.entries,
-            "low_keys": self.entries if two_passes else 1,
+            "low_keys": -(-self.entries * LOW_BYTES // LIMB_BYTES) if two_passes else 1,
             "sorted": self.entries if two_passes else 1,
             "starts": buckets + 1,
             "runs": 2 * min(buckets, self.entries) + 1,
@@ -237,40 +256,53 @@ def sort_launches(shape: Shape) -> Iterator[Launch]:
     yield _launch(shape, "msm_digits", shape.count * shape.vectors, DIGITS_BLOCK, digits, pointers=places)
 
     partitions, buckets = shape.rows * shape.keys, shape.rows * shape.row_buckets
+<<<<<<< HEAD
     tiles = -(-shape.row_entries // TILE)
     first = {"count": shape.row_entries, "tiles": tiles, "keys": shape.keys, "width": width}
+=======
+    two_passes, tiles = row.low_bits > 0, -(-shape.count // TILE)
+    first = {"count": shape.count, "tiles": tiles, "keys": shape.keys, "width": width}
+>>>>>>> w-msm-sort
     first |= {"low_bits": row.low_bits, "spare": int(shape.constant)}
-    threads, shared = shape.rows * tiles * SORT_BLOCK, LIMB_BYTES * shape.keys
-    yield _clear(shape, partitions)
-    yield _launch(shape, "msm_count", threads, SORT_BLOCK, first, shared=shared)
-    one_pass = row.low_bits == 0
-    if one_pass:
-        yield from _scan(shape, partitions, "starts", "runs", compact=True)
-    else:
+    threads = shape.rows * tiles * SORT_BLOCK
+    yield _clear(shape, partitions + (buckets if two_passes else 0))
+    yield _launch(shape, "msm_count", threads, SORT_BLOCK, first, shared=LIMB_BYTES * shape.keys)
+    if two_passes:
         yield from _scan(shape, partitions, "partition_starts", "tile_starts", compact=False)
-    yield _launch(shape, "msm_scatter", threads, SORT_BLOCK, first, shared=shared)
-    if one_pass:
+    else:
+        yield from _scan(shape, partitions, "starts", "runs", compact=True)
+    yield _launch(shape, "msm_scatter", threads, SORT_BLOCK, first, shared=_tile_bytes(shape.keys, digit_bytes(width)))
+    if not two_passes:
         return
     second = {"partitions": partitions, "keys": shape.keys, "low_bits": row.low_bits, "buckets": shape.row_buckets}
-    threads, shared = (partitions + shape.entries // TILE) * SORT_BLOCK, LIMB_BYTES << row.low_bits
-    starts = {"starts": "partition_starts"}
-    yield _clear(shape, buckets)
-    yield _launch(shape, "msm_count_low", threads, SORT_BLOCK, second, shared=shared, pointers=starts)
-    yield from _scan(shape, buckets, "starts", "runs", compact=True)
+    threads, keys = (partitions + shape.entries // TILE) * SORT_BLOCK, 1 << row.low_bits
+    starts, counts = {"starts": "partition_starts"}, Part("counts", LIMB_BYTES * partitions)
+    pointers = {**starts, "counts": counts}
+    yield _launch(shape, "msm_count_low", threads, SORT_BLOCK, second, shared=LIMB_BYTES * keys, pointers=pointers)
+    yield from _scan(shape, buckets, "starts", "runs", compact=True, counts=counts)
+    shared = _tile_bytes(keys, LOW_BYTES)
     yield _launch(shape, "msm_scatter_low", threads, SORT_BLOCK, second, shared=shared, pointers=starts)
+
+
+def _tile_bytes(keys: int, key_bytes: int) -> int:
+    """Shared memory in which a block orders its tile: two numbers for each key, and the items with their keys."""
+    return 2 * LIMB_BYTES * keys + TILE * (LIMB_BYTES + key_bytes)
 
 
 def _clear(shape: Shape, n: int, **pointers: str) -> Launch:
     return _launch(shape, "msm_clear", n, SORT_BLOCK, {"n": n}, pointers=pointers)
 
 
-def _scan(shape: Shape, n: int, starts: str, seconds: str, *, compact: bool) -> Iterator[Launch]:
+def _scan(
+    shape: Shape, n: int, starts: str, seconds: str, *, compact: bool, counts: Place = "counts"
+) -> Iterator[Launch]:
     share = -(-n // SCAN_BLOCKS)
     chunk = -(-share // SORT_BLOCK) * SORT_BLOCK
     values = {"n": n, "chunk": chunk, "compact": int(compact)}
     threads = -(-n // chunk) * SORT_BLOCK
-    yield _launch(shape, "msm_scan_sums", threads, SORT_BLOCK, values, pointers={"sums": "scan"})
-    pointers = {"sums": "scan", "starts": starts, "seconds": seconds}
+    pointers = {"counts": counts, "sums": "scan"}
+    yield _launch(shape, "msm_scan_sums", threads, SORT_BLOCK, values, pointers=pointers)
+    pointers |= {"starts": starts, "seconds": seconds}
     yield _launch(shape, "msm_scan_apply", threads, SORT_BLOCK, values, pointers=pointers)
 
 

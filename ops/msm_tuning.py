@@ -28,10 +28,6 @@ class MsmRow:
     source: str
 
 
-# Counters of a block of the sort: 16 KiB of shared memory, which needs no opt-in.
-MAX_KEYS = 4096
-LOG_MAX_KEYS = 12
-
 # Above this many bits of bucket number the sort takes two passes.
 ONE_PASS_BITS = 10
 
@@ -58,7 +54,7 @@ def msm_row(kind: str, arch: str, curve: Curve, group: GroupName, count: int) ->
 def with_width(width: int, slice_length: int, merge: int, log_segment: int, resident: int, source: str) -> MsmRow:
     """A row whose sort is chosen by the window's width."""
     bits = width - 1
-    low_bits = 0 if bits <= ONE_PASS_BITS else min(LOG_MAX_KEYS, max(bits // 2, bits - ONE_PASS_BITS))
+    low_bits = 0 if bits <= ONE_PASS_BITS else bits // 2
     return MsmRow(max(2, width), low_bits, slice_length, merge, log_segment, 128, resident, 128, source)
 
 

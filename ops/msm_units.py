@@ -19,6 +19,15 @@ SORT_BLOCK = 256
 SORT_ITEMS = 16
 TILE = SORT_BLOCK * SORT_ITEMS
 
+# Of the low bits of a bucket's number, as the sort keeps them.
+LOW_BYTES = 2
+
+
+def digit_bytes(width: int) -> int:
+    """Of a digit of a window of so many bits, as the sort keeps it; a row has at most 2^(width - 1) + 1 buckets."""
+    return 2 if width <= 16 else 4
+
+
 DIGITS_BLOCK = 256
 POINTS_BLOCK = 128
 
@@ -126,14 +135,21 @@ class Kernels:
 
 @cache
 def kernels(
-    curve: Curve, name: GroupName, accumulate_block: int, resident: int, reduce_block: int, constant: bool
+    curve: Curve,
+    name: GroupName,
+    width: int,
+    accumulate_block: int,
+    resident: int,
+    reduce_block: int,
+    constant: bool,
 ) -> Kernels:
-    """constant: of the kernels for constant work. The blocks are the largest that the two units are compiled for, resident
+    """width: bits of a window. constant: of the kernels for constant work. The blocks are the largest that the two units are compiled for, resident
     the blocks of additions that a multiprocessor holds at once, which bounds their registers."""
     group, plain = _group(curve, name)
     mode = ("CONSTANT_WORK", int(constant))
+    sort = (("THREADS", SORT_BLOCK), ("ITEMS", SORT_ITEMS), ("DIGIT_BITS", 8 * digit_bytes(width)))
     found = {
-        **_kernels("msm_sort", _SORT, SORT_BLOCK, (("THREADS", SORT_BLOCK), ("ITEMS", SORT_ITEMS)), ""),
+        **_kernels("msm_sort", _SORT, SORT_BLOCK, sort, ""),
         **_points(group, plain),
         **_kernels(
             "msm", _ACCUMULATE, accumulate_block, (("THREADS", accumulate_block), ("RESIDENT", resident), mode), group

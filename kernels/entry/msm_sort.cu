@@ -8,6 +8,8 @@
 //
 // Passes: digits; then by the high bits of the bucket (`keys` partitions of a row, of 2^low_bits buckets each), then by the
 // low bits within each partition. Each pass counts, scans and scatters; with low_bits = 0 the first pass is all.
+//
+// DIGIT_BITS: 16, or 32 where windows are wider. Low bits of a bucket are kept in 16.
 #include "algo/counting_sort.cuh"
 #include "algo/digits.cuh"
 #include "algo/scan.cuh"
@@ -16,8 +18,23 @@
 
 namespace {
 
-constexpr int WARPS = THREADS / 32;
+constexpr int WARPS = THREADS / 32, TILE = THREADS * ITEMS;
 constexpr uint32_t SIGN = 0x80000000u;
+
+// Blocks of a scatter that a multiprocessor holds: all threads of sm_75, which has the fewest.
+constexpr int SCATTERS = 4;
+
+template <int BITS>
+struct RawOf {
+    using type = uint32_t;
+};
+template <>
+struct RawOf<16> {
+    using type = uint16_t;
+};
+// A digit as it is stored, or a bucket of a row.
+using Raw = RawOf<DIGIT_BITS>::type;
+using Low = uint16_t;
 
 struct Digit {
     uint32_t bucket;  // counting_sort::NONE: left out
@@ -31,21 +48,30 @@ __device__ __forceinline__ Digit digit_of(const Args& args, uint32_t raw) {
     return {uint32_t(d < 0 ? -d : d) - 1, d < 0 ? SIGN : 0};
 }
 
-// The items of a tile of one row: thread t has t, t + THREADS, .. of the tile.
+// A thread's items are numbers t, t + THREADS, .. of its tile. An item is read where it is needed, twice in a scatter, rather
+// than kept in registers; all of a thread's lie at fixed distances from one address.
+__device__ __forceinline__ bool has_item(int i, uint32_t size) { return threadIdx.x + i * THREADS < size; }
+
+// The items of a tile of one row.
 template <class Args>
 struct RowTile {
-    uint32_t row, first;
+    uint32_t row, begin, size;
 
     __device__ __forceinline__ RowTile(const Args& args)
-        : row(blockIdx.x / args.tiles), first(blockIdx.x % args.tiles * (THREADS * ITEMS) + threadIdx.x) {}
+        : row(blockIdx.x / args.tiles), begin(blockIdx.x % args.tiles * TILE), size(min(uint32_t(TILE), args.count - begin)) {}
 
-    __device__ __forceinline__ void keys(const Args& args, uint32_t (&key)[ITEMS], Digit (&digit)[ITEMS]) const {
+    __device__ __forceinline__ uint32_t index(int i) const { return begin + threadIdx.x + i * THREADS; }
+
+    __device__ __forceinline__ Digit digit(const Args& args, int i) const {
+        const Raw* const first = reinterpret_cast<const Raw*>(args.digits) + uint64_t(row) * args.count + begin + threadIdx.x;
+        return has_item(i, size) ? digit_of(args, first[i * THREADS]) : Digit{counting_sort::NONE, 0};
+    }
+
+    __device__ __forceinline__ void keys(const Args& args, uint32_t (&key)[ITEMS]) const {
         UNROLL
         for (int i = 0; i < ITEMS; ++i) {
-            const uint32_t at = first + i * THREADS;
-            digit[i] = {counting_sort::NONE, 0};
-            if (at < args.count) digit[i] = digit_of(args, args.digits[uint64_t(row) * args.count + at]);
-            key[i] = digit[i].bucket == counting_sort::NONE ? counting_sort::NONE : digit[i].bucket >> args.low_bits;
+            const uint32_t bucket = digit(args, i).bucket;
+            key[i] = bucket == counting_sort::NONE ? counting_sort::NONE : bucket >> args.low_bits;
         }
     }
 };
@@ -53,36 +79,39 @@ struct RowTile {
 // The items of a tile of one partition: tiles are numbered partition by partition, and tile_starts says where each begins.
 template <class Args>
 struct PartitionTile {
-    uint32_t partition, begin, end;
+    uint32_t partition, begin, size;
 
+    // shared: one word.
     __device__ __forceinline__ PartitionTile(const Args& args, uint32_t* shared) {
-        if (threadIdx.x == 0) {
-            // The last partition that begins at this tile or before it.
-            uint32_t low = 0, high = args.partitions;
-            while (high - low > 1) {
-                const uint32_t middle = (low + high) / 2;
-                if (args.tile_starts[middle] <= blockIdx.x) {
-                    low = middle;
-                } else {
-                    high = middle;
-                }
-            }
-            shared[0] = low;
-        }
+        if (threadIdx.x < scan::WARP) shared[0] = search(args);
         __syncthreads();
         partition = shared[0];
         const uint32_t stop = args.starts[partition + 1], tile = blockIdx.x - args.tile_starts[partition];
-        begin = min(stop, args.starts[partition] + tile * (THREADS * ITEMS));
-        end = min(stop, begin + THREADS * ITEMS);
+        begin = uint32_t(min(uint64_t(stop), args.starts[partition] + uint64_t(tile) * TILE));
+        size = min(uint32_t(TILE), stop - begin);
         __syncthreads();
     }
 
-    __device__ __forceinline__ void keys(const Args& args, uint32_t (&key)[ITEMS]) const {
-        UNROLL
-        for (int i = 0; i < ITEMS; ++i) {
-            const uint32_t at = begin + threadIdx.x + i * THREADS;
-            key[i] = at < end ? args.low_keys[at] : counting_sort::NONE;
+    // The last partition that begins at this tile or before it: a warp together, of whose lanes each tries one place.
+    __device__ __forceinline__ static uint32_t search(const Args& args) {
+        uint32_t low = 0, high = args.partitions;
+        while (high - low > 1) {
+            const uint32_t step = (high - low + scan::WARP - 1) / scan::WARP, at = low + scan::lane() * step;
+            const bool begun = at < high && args.tile_starts[at] <= blockIdx.x;
+            low += (__popc(__ballot_sync(scan::ALL_LANES, begun)) - 1) * step;
+            high = min(high, low + step);
         }
+        return low;
+    }
+
+    __device__ __forceinline__ uint32_t key(const Args& args, int i) const {
+        const Low* const first = reinterpret_cast<const Low*>(args.low_keys) + begin + threadIdx.x;
+        return has_item(i, size) ? first[i * THREADS] : counting_sort::NONE;
+    }
+
+    __device__ __forceinline__ void keys(const Args& args, uint32_t (&keys)[ITEMS]) const {
+        UNROLL
+        for (int i = 0; i < ITEMS; ++i) keys[i] = key(args, i);
     }
 
     // The partition's first bucket, in the array of all rows' buckets.
@@ -106,7 +135,7 @@ template <class Args>
 __device__ __forceinline__ void summands(const Args& args, uint32_t* r, uint64_t index, uint64_t end) {
     const uint32_t count = index < end ? args.counts[index] : 0;
     r[0] = count;
-    r[1] = args.compact ? count != 0 : (count + THREADS * ITEMS - 1) / (THREADS * ITEMS);
+    r[1] = args.compact ? count != 0 : (count + TILE - 1) / TILE;
 }
 
 }  // namespace
@@ -121,8 +150,9 @@ extern "C" __global__ void __launch_bounds__(256) msm_digits(const msm_digits_ar
     digits::reduce(s, s, args.order, args.r2, args.n0inv);
     limb::mask<digits::SCALAR_WORDS>(s, args.infinite[at] == 0);
     digits::add_offset(sum, s, args.offset);
+    Raw* const raw = reinterpret_cast<Raw*>(args.digits) + uint64_t(vector) * args.windows * args.count + at;
     for (uint32_t w = 0; w < args.windows; ++w) {
-        args.digits[(uint64_t(vector) * args.windows + w) * args.count + at] = digits::window(sum, w * args.width, args.width);
+        raw[uint64_t(w) * args.count] = Raw(digits::window(sum, w * args.width, args.width));
     }
 }
 
@@ -136,27 +166,40 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_count(const msm_count_
     DYNAMIC_SHARED(uint32_t, counts);
     const RowTile<msm_count_args> tile(args);
     uint32_t key[ITEMS], rank[ITEMS];
-    Digit digit[ITEMS];
-    tile.keys(args, key, digit);
+    tile.keys(args, key);
     counting_sort::count(counts, args.keys, key, rank);
     counting_sort::add_totals(args.counts + uint64_t(tile.row) * args.keys, counts, args.keys);
 }
 
 // Entries, and the low bits of their buckets, in their partitions' places.
-extern "C" __global__ void __launch_bounds__(THREADS) msm_scatter(const msm_scatter_args args) {
+extern "C" __global__ void __launch_bounds__(THREADS, SCATTERS) msm_scatter(const msm_scatter_args args) {
     DYNAMIC_SHARED(uint32_t, counts);
+    __shared__ scan::Totals<1, WARPS> totals;
+    uint32_t *const begins = counts + args.keys, *const entries = begins + args.keys;
+    Raw* const buckets = reinterpret_cast<Raw*>(entries + TILE);
+    Low* const low_keys = reinterpret_cast<Low*>(args.low_keys);
     const RowTile<msm_scatter_args> tile(args);
     uint32_t key[ITEMS], rank[ITEMS];
-    Digit digit[ITEMS];
-    tile.keys(args, key, digit);
+    tile.keys(args, key);
     counting_sort::count(counts, args.keys, key, rank);
-    counting_sort::take_places(args.cursors + uint64_t(tile.row) * args.keys, counts, args.keys);
+    uint32_t* const cursors = args.cursors + uint64_t(tile.row) * args.keys;
+    const uint32_t items = counting_sort::take_places(cursors, counts, begins, args.keys, totals);
     UNROLL
     for (int i = 0; i < ITEMS; ++i) {
-        if (key[i] == counting_sort::NONE) continue;
-        const uint32_t place = counts[key[i]] + rank[i];
-        args.entries[place] = (tile.first + i * THREADS) | digit[i].sign;
-        if (args.low_bits != 0) args.low_keys[place] = digit[i].bucket & ((1u << args.low_bits) - 1);
+        const Digit digit = tile.digit(args, i);
+        if (digit.bucket == counting_sort::NONE) continue;
+        const uint32_t position = begins[digit.bucket >> args.low_bits] + rank[i];
+        entries[position] = tile.index(i) | digit.sign;
+        buckets[position] = Raw(digit.bucket);
+    }
+    __syncthreads();
+    UNROLL
+    for (int i = 0; i < ITEMS; ++i) {
+        const uint32_t position = threadIdx.x + i * THREADS;
+        if (position >= items) break;
+        const uint32_t bucket = buckets[position], place = counts[bucket >> args.low_bits] + position;
+        args.entries[place] = entries[position];
+        if (args.low_bits != 0) low_keys[place] = Low(bucket & ((1u << args.low_bits) - 1));
     }
 }
 
@@ -164,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_scatter(const msm_scat
 extern "C" __global__ void __launch_bounds__(THREADS) msm_count_low(const msm_count_low_args args) {
     DYNAMIC_SHARED(uint32_t, counts);
     const PartitionTile<msm_count_low_args> tile(args, counts);
-    if (tile.begin >= tile.end) return;
+    if (tile.size == 0) return;
     uint32_t key[ITEMS], rank[ITEMS];
     tile.keys(args, key);
     const uint32_t keys = 1u << args.low_bits;
@@ -173,19 +216,33 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_count_low(const msm_co
 }
 
 // Entries in their buckets' places.
-extern "C" __global__ void __launch_bounds__(THREADS) msm_scatter_low(const msm_scatter_low_args args) {
+extern "C" __global__ void __launch_bounds__(THREADS, SCATTERS) msm_scatter_low(const msm_scatter_low_args args) {
     DYNAMIC_SHARED(uint32_t, counts);
+    __shared__ scan::Totals<1, WARPS> totals;
+    const uint32_t keys = 1u << args.low_bits;
+    uint32_t *const begins = counts + keys, *const entries = begins + keys;
+    Low* const low_keys = reinterpret_cast<Low*>(entries + TILE);
     const PartitionTile<msm_scatter_low_args> tile(args, counts);
-    if (tile.begin >= tile.end) return;
+    if (tile.size == 0) return;
     uint32_t key[ITEMS], rank[ITEMS];
     tile.keys(args, key);
-    const uint32_t keys = 1u << args.low_bits;
     counting_sort::count(counts, keys, key, rank);
-    counting_sort::take_places(args.cursors + tile.first_bucket(args), counts, keys);
+    counting_sort::take_places(args.cursors + tile.first_bucket(args), counts, begins, keys, totals);
+    const uint32_t* const own_entries = args.entries + tile.begin + threadIdx.x;
     UNROLL
     for (int i = 0; i < ITEMS; ++i) {
-        if (key[i] == counting_sort::NONE) continue;
-        args.sorted[counts[key[i]] + rank[i]] = args.entries[tile.begin + threadIdx.x + i * THREADS];
+        const uint32_t own = tile.key(args, i);
+        if (own == counting_sort::NONE) continue;
+        const uint32_t position = begins[own] + rank[i];
+        entries[position] = own_entries[i * THREADS];
+        low_keys[position] = Low(own);
+    }
+    __syncthreads();
+    UNROLL
+    for (int i = 0; i < ITEMS; ++i) {
+        const uint32_t position = threadIdx.x + i * THREADS;
+        if (position >= tile.size) break;
+        args.sorted[counts[low_keys[position]] + position] = entries[position];
     }
 }
 
