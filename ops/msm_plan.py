@@ -164,16 +164,9 @@ class Shape:
         point = self.sum_limbs
         own_points = {"points": self.count * self.curve.point_limbs(self.group), "infinite": self.count}
         words = {
-<<<<<<< HEAD
             **({} if self.bases else own_points),
-            "digits": self.entries,
-            "counts": max(partitions, buckets),
-=======
-            "points": self.count * self.curve.point_limbs(self.group),
-            "infinite": self.count,
             "digits": -(-self.entries * digit_bytes(self.row.width) // LIMB_BYTES),
             "counts": partitions + (buckets if two_passes else 0),
->>>>>>> w-msm-sort
             "cursors": max(partitions, buckets),
             "partition_starts": partitions + 1 if two_passes else 1,
             "tile_starts": partitions + 1 if two_passes else 1,
@@ -256,13 +249,8 @@ def sort_launches(shape: Shape) -> Iterator[Launch]:
     yield _launch(shape, "msm_digits", shape.count * shape.vectors, DIGITS_BLOCK, digits, pointers=places)
 
     partitions, buckets = shape.rows * shape.keys, shape.rows * shape.row_buckets
-<<<<<<< HEAD
-    tiles = -(-shape.row_entries // TILE)
+    two_passes, tiles = row.low_bits > 0, -(-shape.row_entries // TILE)
     first = {"count": shape.row_entries, "tiles": tiles, "keys": shape.keys, "width": width}
-=======
-    two_passes, tiles = row.low_bits > 0, -(-shape.count // TILE)
-    first = {"count": shape.count, "tiles": tiles, "keys": shape.keys, "width": width}
->>>>>>> w-msm-sort
     first |= {"low_bits": row.low_bits, "spare": int(shape.constant)}
     threads = shape.rows * tiles * SORT_BLOCK
     yield _clear(shape, partitions + (buckets if two_passes else 0))
