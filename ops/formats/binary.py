@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from limbd.ops.formats import on_curve
-from limbd.ops.formats.integers import Bytes, below, montgomery_factor, scaled
+from limbd.ops.formats.integers import Bytes, all_of, any_of, below, montgomery_factor, scaled
 from limbd.ops.formats.layouts import Flags, Layout
 from limbd.ops.formats.refusals import (
     BAD_FLAGS,
@@ -29,11 +29,11 @@ def decode_points(data: bytes, layout: Layout, curve: Curve, group: Group, *, ch
     tags = np.zeros(len(rows), np.uint8)
     if layout.flags:
         rows = rows.copy()
-        tags = rows[:, layout.flag_byte] & layout.flags.mask
-        rows[:, layout.flag_byte] &= ~layout.flags.mask & 0xFF
+        tags = rows[:, layout.flag_byte] & np.uint8(layout.flags.mask)
+        rows[:, layout.flag_byte] ^= tags
     values = _integers(rows, layout, curve, group, refusals)
-    refusals.add(~below(values, curve.base.modulus).all(axis=(1, 2)), NOT_BELOW_P)
-    infinity = _infinity(tags, ~values.any(axis=(1, 2, 3)), layout, refusals)
+    refusals.add(~all_of(below(values, curve.base.modulus)), NOT_BELOW_P)
+    infinity = _infinity(tags, ~any_of(values), layout, refusals)
     larger = _larger(tags, values, infinity, layout, curve, refusals)
     good = refusals.good
     if layout.montgomery:
@@ -52,7 +52,7 @@ def encode_points(points: Limbs, layout: Layout, curve: Curve, group: Group, *, 
     p, width = curve.base.modulus, curve.base.element_bytes
     values = np.ascontiguousarray(points).view(np.uint8).reshape(len(points), 2, group.degree, width)
     refusals = Refusals(len(points))
-    refusals.add(~below(values, p).all(axis=(1, 2)), NOT_BELOW_P)
+    refusals.add(~all_of(below(values, p)), NOT_BELOW_P)
     if check_curve or layout.compressed:
         on_curve.check(values[: refusals.good], curve, group)
     refusals.raise_first()
@@ -83,7 +83,7 @@ def _integers(rows: Bytes, layout: Layout, curve: Curve, group: Group, refusals:
     """(n, coordinates, degree, width)"""
     cells = rows.reshape(len(rows), layout.coordinates, group.degree, layout.integer_bytes(curve))
     cells, width = _turned(cells, layout), curve.base.element_bytes
-    refusals.add(cells[..., width:].any(axis=(1, 2, 3)), BAD_PADDING)
+    refusals.add(any_of(cells[..., width:]), BAD_PADDING)
     return cells[..., :width].copy(order="C")
 
 
@@ -116,7 +116,7 @@ def _tags(values: Bytes, flags: Flags | None, p: int) -> Bytes:
     if flags is None:
         return np.zeros(len(values), np.uint8)
     tags = np.where(on_curve.is_larger(values[:, 1], p), flags.larger, flags.smaller)
-    return np.where(values.any(axis=(1, 2, 3)), tags, flags.infinity).astype(np.uint8)
+    return np.where(any_of(values), tags, flags.infinity).astype(np.uint8)
 
 
 def _inverse_factor(curve: Curve) -> int:

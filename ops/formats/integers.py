@@ -27,6 +27,16 @@ def below(values: Bytes, bound: int) -> Mask:
     return smaller
 
 
+def any_of(values: npt.NDArray[np.generic]) -> Mask:
+    """(n,): whether anything of an element is not zero. values: (n, ..)."""
+    return np.asarray(values.any(axis=tuple(range(1, values.ndim))), np.bool_)
+
+
+def all_of(values: Mask) -> Mask:
+    """(n,): whether all of an element is true. values: (n, ..)."""
+    return np.asarray(values.all(axis=tuple(range(1, values.ndim))), np.bool_)
+
+
 def scaled(values: Bytes, factor: int, modulus: int) -> Bytes:
     """Each times `factor` modulo `modulus`."""
     width = values.shape[-1]

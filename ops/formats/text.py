@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from limbd.ops.formats import on_curve
-from limbd.ops.formats.integers import below
+from limbd.ops.formats.integers import all_of, below
 from limbd.ops.formats.refusals import NOT_BELOW_P, UNFLAGGED_INFINITY, Refusals, refusal
 from limbd.ops.params.coordinates import Coordinate
 from limbd.ops.params.curves import Curve, Group
@@ -48,7 +48,7 @@ def encode_points(points: Limbs, curve: Curve, group: Group, *, check_curve: boo
     """See limbd.formats.encode_points."""
     values = np.ascontiguousarray(points).view(np.uint8).reshape(len(points), 2, group.degree, -1)
     refusals = Refusals(len(points))
-    refusals.add(~below(values, curve.base.modulus).all(axis=(1, 2)), NOT_BELOW_P)
+    refusals.add(~all_of(below(values, curve.base.modulus)), NOT_BELOW_P)
     if check_curve:
         on_curve.check(values[: refusals.good], curve, group)
     refusals.raise_first()
