@@ -61,7 +61,7 @@ def encode_points(points: Limbs, layout: Layout, curve: Curve, group: Group, *, 
         values = scaled(values, montgomery_factor(width, p), p)
     cells = np.zeros((len(points), layout.coordinates, group.degree, layout.integer_bytes(curve)), np.uint8)
     cells[..., :width] = values[:, : layout.coordinates]
-    rows = np.ascontiguousarray(_turned(cells, layout)).reshape(len(points), -1)
+    rows = np.ascontiguousarray(_turned(cells, layout)).reshape(len(points), layout.point_bytes(curve, group))
     rows[:, layout.flag_byte] |= tags
     return rows.tobytes()
 

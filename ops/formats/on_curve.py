@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import gmpy2
@@ -62,10 +63,7 @@ def _ordinate(x: Coordinate, larger: bool, group: Group, p: int, index: int) -> 
 
 def _rows(values: Bytes) -> Iterator[Coordinate]:
     """The integers of one point after the other."""
-    width = values.shape[-1]
-    flat = values.reshape(len(values), -1, width)
-    for start in range(0, len(flat), _AT_ONCE):
-        part = flat[start : start + _AT_ONCE]
-        numbers = unpack(part.tobytes(), width)
-        size = part.shape[1]
+    size = math.prod(values.shape[1:-1])
+    for start in range(0, len(values), _AT_ONCE):
+        numbers = unpack(values[start : start + _AT_ONCE].tobytes(), values.shape[-1])
         yield from (tuple(numbers[i : i + size]) for i in range(0, len(numbers), size))

@@ -46,7 +46,7 @@ def decode_points(data: bytes, curve: Curve, group: Group, *, check_curve: bool)
 
 def encode_points(points: Limbs, curve: Curve, group: Group, *, check_curve: bool) -> bytes:
     """See limbd.formats.encode_points."""
-    values = np.ascontiguousarray(points).view(np.uint8).reshape(len(points), 2, group.degree, -1)
+    values = np.ascontiguousarray(points).view(np.uint8).reshape(len(points), 2, group.degree, curve.base.element_bytes)
     refusals = Refusals(len(points))
     refusals.add(~all_of(below(values, curve.base.modulus)), NOT_BELOW_P)
     if check_curve:
