@@ -15,7 +15,7 @@ from limbd.harness.vectors import FOLDER
 from limbd.harness.vectors.formats import Encoding, encodings
 from limbd.ops.formats import refusals
 from limbd.ops.formats.layouts import Layout, layout_of
-from limbd.ops.formats.on_curve import ordinates
+from limbd.ops.formats.on_curve import is_larger, ordinates
 from limbd.ops.params import curves
 from limbd.ops.params.base import Field
 from limbd.ops.params.coordinates import multiply, square_root
@@ -317,6 +317,18 @@ def test_the_sign_of_y_zero() -> None:
     assert not ordinates(x, no, no, curve, group).any()
     with pytest.raises(RequestError, match=refusals.BAD_SIGN):
         ordinates(x, ~no, no, curve, group)
+
+
+@EVERY_GROUP
+def test_the_larger_of_y_and_its_negative(curve: str, group: GroupName) -> None:
+    """Around half of p: by the definition, c1 before c0."""
+    found, members_of = members(curve, group)
+    p, width = found.base.modulus, found.base.element_bytes
+    edges = [0, 1, p // 2 - 1, p // 2, p // 2 + 1, p // 2 + 2, p - 1]
+    ys = list(product(edges, repeat=members_of.degree))
+    packed = np.frombuffer(b"".join(part.to_bytes(width, "little") for y in ys for part in y), np.uint8)
+    expected = [y[::-1] > tuple(-part % p for part in y[::-1]) for y in ys]
+    assert is_larger(packed.reshape(len(ys), members_of.degree, width), p).tolist() == expected
 
 
 @EVERY_FORM
