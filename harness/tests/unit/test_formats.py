@@ -66,7 +66,8 @@ def some_points(curve_name: str, group_name: GroupName) -> Limbs:
     p, rng = curve.base.modulus, random.Random(f"{curve_name} {group_name}")
     points: list[Point] = [None, group.generator, negate(group.generator, p)]
     while len(points) < 40:
-        found = plus(*rng.choices(points, k=2), p)
+        a, b = rng.choices(points, k=2)
+        found = plus(a, b, p)
         points.append(plus(found, group.generator, p) or found)
     return limbs(points, curve_name, group_name)
 
@@ -159,6 +160,15 @@ def test_round_trip(curve: str, group: GroupName, form: str) -> None:
         decoded = formats.decode_points(data, form, curve, group, check_curve=check_curve)
         assert decoded.dtype == np.uint32 and decoded.flags.writeable
         assert (decoded == points).all()
+
+
+@pytest.mark.parametrize("form", formats.point_formats("bls12_381", "g1"))
+def test_x_zero_is_not_infinity(form: str) -> None:
+    """(0, 2) and its negative, of order 3."""
+    p = members("bls12_381", "g1")[0].base.modulus
+    points = limbs([((0,), (2,)), None, ((0,), (p - 2,))], "bls12_381", "g1")
+    data = formats.encode_points(points, form, "bls12_381")
+    assert (formats.decode_points(data, form, "bls12_381", check_curve=True) == points).all()
 
 
 @EVERY_FORM
