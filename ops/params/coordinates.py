@@ -39,3 +39,33 @@ def inverse(a: Coordinate, p: int) -> Coordinate:
 def on_curve(x: Coordinate, y: Coordinate, b: Coordinate, p: int) -> bool:
     """Whether y^2 = x^3 + b."""
     return multiply(y, y, p) == add(multiply(x, multiply(x, x, p), p), b, p)
+
+
+def square_root(a: Coordinate, p: int) -> Coordinate | None:
+    """One of the roots of a, or None. p: 3 modulo 4.
+
+    Source: G. Adj and F. Rodriguez-Henriquez, "Square root computation over even extension fields", IEEE Transactions on
+    Computers 63 (2014), algorithm 8 (the complex method).
+    """
+    if len(a) == 1:
+        root = _prime_root(a[0], p)
+        return None if root is None else (root,)
+    if a[1] == 0:
+        root = _prime_root(a[0], p)
+        # -1 is no square, so one of a0 and -a0 is.
+        return (root, 0 * a[1]) if root is not None else (0 * a[1], _prime_root(-a[0] % p, p))
+    norm_root = _prime_root((a[0] * a[0] + a[1] * a[1]) % p, p)
+    if norm_root is None:
+        return None
+    # (c0 + c1 u)^2 = a: c0^2 is one of (a0 +- norm_root) / 2, whose product -(a1 / 2)^2 is no square, so exactly one is.
+    half = (p + 1) // 2
+    for square in ((a[0] + norm_root) * half % p, (a[0] - norm_root) * half % p):
+        root = _prime_root(square, p)
+        if root is not None:
+            return root, a[1] * pow(2 * root, -1, p) % p
+    raise AssertionError("one of the two is a square")
+
+
+def _prime_root(a: Any, p: int) -> Any | None:
+    root = pow(a, (p + 1) // 4, p)
+    return root if root * root % p == a else None

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from limbd import __version__, cli_measure
+from limbd import __version__, cli_convert, cli_measure
 from limbd import arguments as args
 from limbd.arguments import FAILED, OK, USAGE, Command
 
@@ -39,6 +39,7 @@ examples:
   limbd call mod-mul --modulus p256 --a a.npy --b b.npy --out products.npy
   limbd call ntt --field bn254_fr --coset generator 1 2 3 4
   limbd call msm-g1 --curve bn254 --scalars '[2, 3]' --points '[[1, 2], [1, 2]]'
+  limbd convert g1 keys.bin --curve bls12_381 --from zcash-compressed --to wire --out points.npy
   limbd serve --listen tcp://127.0.0.1:9091 --listen unix:limbd.sock
   limbd kat --connect 127.0.0.1:9091                      known answers against a running worker
 
@@ -238,6 +239,13 @@ COMMANDS = (
     Command("call", "ask a worker and print or write the answer", _configure_call, _run_call, OPERANDS),
     Command("frame", "write a request's bytes, for `limbd pipe`", _configure_frame, _run_frame, OPERANDS),
     Command("decode", "print the answers that `limbd pipe` wrote", _configure_decode, _run_decode),
+    Command(
+        "convert",
+        "points and scalars from one format to another",
+        cli_convert.configure_convert,
+        cli_convert.run_convert,
+        cli_convert.FORMATS,
+    ),
     Command("kat", "put a backend or a worker to the known answers", _configure_kat, _run_kat),
     Command("fuzz", "compare a backend or a worker with GMP on hard operands", _configure_fuzz, _run_fuzz),
     Command(

@@ -145,6 +145,47 @@ def test_a_refused_request_is_exit_1() -> None:
         assert "cannot connect" in refused(1, "call", "mod-inv", "-m", "7", "3", "--connect", address)
 
 
+# --- points in other forms ---
+
+# The generator of bls12_381's g1: draft-irtf-cfrg-pairing-friendly-curves-11, section 4.2.1, with the flag of appendix C.
+COMPRESSED = "97f1d3a73197d7942695638c4fa9ac0fc3688c4f9774b905a14e3a3f171bac586c55e83ff97a1aeffb3af00adb22c6bb"
+FROM_ZCASH = ("--curve", "bls12_381", "--from", "zcash-compressed", "--to")
+
+
+def test_convert_bytes_and_hexadecimal(tmp_path: Path) -> None:
+    data = bytes.fromhex(COMPRESSED)
+    (tmp_path / "key.bin").write_bytes(data)
+    x, y = json.loads(said("convert", "g1", "key.bin", *FROM_ZCASH, "json", cwd=tmp_path))[0]
+    assert int(x, 16) == int(COMPRESSED, 16) - (1 << 383)
+    assert limbd("convert", "g1", "-", *FROM_ZCASH, "zcash", feed=data).stdout[48:] == int(y, 16).to_bytes(48, "big")
+    feed = f"0x{COMPRESSED}\n{COMPRESSED}\n".encode()
+    assert said("convert", "g1", "-", *FROM_ZCASH, "gnark-compressed", "--hex", feed=feed) == f"{COMPRESSED}\n" * 2
+
+
+def test_converted_points_are_what_call_takes(tmp_path: Path) -> None:
+    said("convert", "g1", "-", *FROM_ZCASH, "wire", "--hex", "--out", "p.npy", feed=COMPRESSED.encode(), cwd=tmp_path)
+    assert np.load(tmp_path / "p.npy").shape == (1, 24)
+    asked = ("call", "msm-g1", "--curve", "bls12_381", "--scalars", "[1]", "--points", "p.npy", "--out", "sum.npy")
+    said(*asked, *REFERENCE, cwd=tmp_path)
+    assert (np.load(tmp_path / "sum.npy") == np.load(tmp_path / "p.npy")).all()
+
+
+def test_convert_scalars(tmp_path: Path) -> None:
+    words = ("--curve", "bn254", "--from", "json", "--to")
+    assert said("convert", "scalars", '[1, "0x10"]', *words, "big-endian", "--hex") == f"{1:064x}\n{16:064x}\n"
+    said("convert", "scalars", "[5]", *words, "wire", "--out", "s.npy", cwd=tmp_path)
+    assert (np.load(tmp_path / "s.npy") == from_ints([5])).all()
+
+
+def test_convert_refuses_a_bad_point_with_its_index() -> None:
+    off = '[["0x1", "0x2"], null, ["0x1", "0x3"]]'
+    words = ("--curve", "bn254", "--from", "json", "--to")
+    assert said("convert", "g1", off, *words, "eip196", "--hex").count("\n") == 3
+    told = refused(1, "convert", "g1", off, *words, "eip196", "--check-curve")
+    assert "BAD_ELEMENT" in told and "not on the curve" in told and "index 2" in told
+    assert "BAD_LENGTH" in refused(1, "convert", "g1", "-", *FROM_ZCASH, "json", feed=bytes(47))
+
+
 # --- mistakes ---
 
 
@@ -180,6 +221,16 @@ def test_a_refused_request_is_exit_1() -> None:
         (("decode", "absent"), "absent"),
         (("decode", "--width", str(1 << 62)), "4-byte limbs"),
         (("fuzz", "--seconds", "-1"), "-1"),
+        (("convert", "g3", "-", "--curve", "bn254", "--from", "wire", "--to", "json"), "g3"),
+        (("convert", "g1", "-", "--curve", "bn256", "--from", "wire", "--to", "json"), "bn256"),
+        (("convert", "g1", "-", "--curve", "bn254", "--from", "zcash", "--to", "json"), "eip196"),
+        (("convert", "g1", "-", "--curve", "bn254", "--from", "wire", "--to", "zcash"), "eip196"),
+        (("convert", "scalars", "-", "--curve", "bn254", "--from", "eip196", "--to", "json"), "big-endian"),
+        (("convert", "g1", "absent", "--curve", "bn254", "--from", "wire", "--to", "json"), "absent"),
+        (("convert", "g1", "absent.npy", "--curve", "bn254", "--from", "wire", "--to", "json"), "absent.npy"),
+        (("convert", "g1", "a.npy", "--curve", "bn254", "--from", "eip196", "--to", "json"), "own form"),
+        (("convert", "g1", "[1", "--curve", "bn254", "--from", "json", "--to", "wire"), "JSON"),
+        (("convert", "g1", "-", "--curve", "bn254", "--from", "wire", "--to", "json", "--out", "/"), "cannot write"),
     ],
 )
 def test_a_wrong_command_is_one_line_and_exit_2(words: tuple[str, ...], told: str) -> None:
@@ -219,7 +270,7 @@ def test_version_and_help() -> None:
     assert said("--version") == f"limbd {__version__}\n"
     text = said("--help")
     assert all(word in text for word in ("demo", "pipe", "serve", "call", "kat", "exit codes"))
-    for command in ("demo", "pipe", "serve", "call", "frame", "decode", "info", "kat", "fuzz"):
+    for command in ("demo", "pipe", "serve", "call", "frame", "decode", "convert", "info", "kat", "fuzz"):
         assert f"limbd {command}" in said(command, "--help")
 
 

@@ -28,7 +28,7 @@ ARROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ops", ("worker", "kernels", "harness", "cli")),
     ("worker.device", ("worker.", "harness", "cli")),
     ("worker", ("worker.device.", "harness", "cli")),
-    ("harness", ("cli", "cli_measure", "arguments")),
+    ("harness", ("cli", "cli_convert", "cli_measure", "arguments", "formats")),
 )
 # What is allowed although its package is not: own subpackages, and data that has no behaviour.
 ALLOWED: dict[str, tuple[str, ...]] = {
