@@ -27,6 +27,7 @@ from limbd.ops.base import (
 )
 from limbd.ops.constants import montgomery
 from limbd.ops.msm_bases import TABLE, Bases
+from limbd.ops.msm_tails import fold, merges, stages
 from limbd.ops.msm_tuning import MsmRow
 from limbd.ops.msm_units import (
     DIGITS_BLOCK,
@@ -80,7 +81,7 @@ class Shape:
     def kernels(self) -> Kernels:
         row = self.row
         blocks = row.accumulate_block, row.resident, row.reduce_block
-        return kernels(self.curve, self.name, row.width, *blocks, self.constant)
+        return kernels(self.curve, self.name, row.width, *blocks, self.constant, row.lanes is not None)
 
     # --- numbers ---
 
@@ -134,7 +135,14 @@ class Shape:
     @property
     def sum_limbs(self) -> int:
         """Limbs of a stored point of kernels/algo/bucket_sums.cuh's mode."""
-        coordinates = 3 if self.constant else 4
+        return self._limbs(3 if self.constant else 4)
+
+    @property
+    def pair_limbs(self) -> int:
+        """Of the reduction's: over lanes it has XYZZ coordinates in both modes."""
+        return self._limbs(4) if self.row.lanes else self.sum_limbs
+
+    def _limbs(self, coordinates: int) -> int:
         return -(-coordinates * self.group.degree * self.curve.base.montgomery_limbs // 4) * 4
 
     def spill_counts(self) -> list[int]:
@@ -145,11 +153,12 @@ class Shape:
         return counts
 
     def stages(self) -> list[tuple[int, int]]:
-        """Of the reduction: log2 of a segment, and of the pairs of a row that the stage leaves."""
+        """Of the reduction, one a launch: log2 of a segment or chunk, and of the pairs of a row that the stage leaves."""
         left = self.row.width - 1
         found: list[tuple[int, int]] = []
         while left > 0 or not found:
-            step = min(self.row.log_segment, left)
+            most = self.row.lanes.log_chunk if self.row.lanes and found else self.row.log_segment
+            step = min(most, left)
             left -= step
             found.append((step, left))
         return found
@@ -161,7 +170,7 @@ class Shape:
         two_passes = self.row.low_bits > 0
         spills = [*self.spill_counts(), 1]
         pairs = [self.rows << left for _, left in self.stages()] + [1]
-        point = self.sum_limbs
+        point, pair = self.sum_limbs, self.pair_limbs
         own_points = {"points": self.count * self.curve.point_limbs(self.group), "infinite": self.count}
         words = {
             **({} if self.bases else own_points),
@@ -182,11 +191,11 @@ class Shape:
             "spills_1": spills[1] * point,
             "spill_buckets_0": spills[0],
             "spill_buckets_1": spills[1],
-            "sums_0": pairs[0] * point,
-            "sums_1": pairs[1] * point,
-            "weighted_0": pairs[0] * point,
-            "weighted_1": pairs[1] * point,
-            "kept": self.vectors * point,
+            "sums_0": pairs[0] * pair,
+            "sums_1": pairs[1] * pair,
+            "weighted_0": pairs[0] * pair,
+            "weighted_1": pairs[1] * pair,
+            "kept": self.vectors * pair,
         }
         wire = self.curve.point_bytes(self.group)
         return (
@@ -301,37 +310,13 @@ def sum_launches(shape: Shape) -> Iterator[Launch]:
     pointers = {"entries": "sorted" if row.low_bits else "entries", "points": TABLE if shape.bases else "points"}
     pointers |= {"spills": "spills_0", "spill_buckets": "spill_buckets_0"}
     yield _launch(shape, "msm_accumulate", shape.slices, row.accumulate_block, values, pointers=pointers)
-    for i, count in enumerate(shape.spill_counts()):
-        if count == 1:
-            break
-        here, there = i % 2, (i + 1) % 2
-        pointers = {"spills": f"spills_{here}", "spill_buckets": f"spill_buckets_{here}"}
-        pointers |= {"next_spills": f"spills_{there}", "next_spill_buckets": f"spill_buckets_{there}"}
-        values = {"count": count, "length": row.merge}
-        yield _launch(shape, "msm_merge", -(-count // row.merge), row.reduce_block, values, pointers=pointers)
+    yield from merges(shape)
 
 
 def reduction_launches(shape: Shape, *, is_first: bool, is_last: bool) -> Iterator[Launch]:
     """Buckets -> the sum that is kept, and with the last piece the answer."""
-    done = 0
-    for i, (step, left) in enumerate(shape.stages()):
-        here, there = i % 2, (i + 1) % 2
-        n = shape.rows << left
-        if i == 0:
-            values = {"n": n, "row_buckets": shape.row_buckets, "segments": 1 << left, "log_segment": step}
-            pointers = {"sums": "sums_0", "weighted": "weighted_0"}
-            yield _launch(shape, "msm_segments", n, shape.row.reduce_block, values, pointers=pointers)
-        else:
-            values = {"n": n, "log_segment": step, "weight": done}
-            pointers = {"sums": f"sums_{there}", "weighted": f"weighted_{there}"}
-            pointers |= {"next_sums": f"sums_{here}", "next_weighted": f"weighted_{here}"}
-            yield _launch(shape, "msm_segments_next", n, shape.row.reduce_block, values, pointers=pointers)
-        done += step
-    values = {"vectors": shape.vectors, "windows": shape.row_windows, "width": shape.row.width}
-    values |= {"is_first": int(is_first), "is_last": int(is_last)}
-    last = (len(shape.stages()) - 1) % 2
-    # One thread a block: vectors spread over the multiprocessors.
-    yield _launch(shape, "msm_fold", shape.vectors, 1, values, pointers={"weighted": f"weighted_{last}"})
+    yield from stages(shape)
+    yield fold(shape, is_first=is_first, is_last=is_last)
 
 
 # --- pieces ---------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from limbd.ops.msm_bases import Bases
@@ -10,10 +10,21 @@ from limbd.ops.params.curves import Curve, GroupName
 
 
 @dataclass(frozen=True)
+class LaneRow:
+    """log_segment: log2 of the pairs that a team adds up. log_chunk: of those that a block brings down to one. rounds: most
+    turns of a block in the first level of the launch that merges all the spills that are left."""
+
+    log_segment: int = 2
+    log_chunk: int = 5
+    rounds: int = 4
+
+
+@dataclass(frozen=True)
 class MsmRow:
     """width: bits of a window. low_bits: of a bucket's number, which the sort's second pass takes; 0, one pass is all.
     slice: entries that a thread adds up. merge: spills that a thread adds up. log_segment: log2 of the buckets or pairs that
-    a thread of the reduction adds up. accumulate_block, reduce_block: threads a block. resident: blocks of additions that a
+    a thread of the reduction adds up. lanes: None, where points after the additions into buckets are a thread's; else
+    they lie over groups of lanes, and it says how the stages after the reduction's first are cut. accumulate_block, reduce_block: threads a block. resident: blocks of additions that a
     multiprocessor holds at once, which bounds their registers. source: as in limbd.ops.tuning.
     """
 
@@ -26,6 +37,7 @@ class MsmRow:
     resident: int
     reduce_block: int
     source: str
+    lanes: LaneRow | None = None
 
 
 # Above this many bits of bucket number the sort takes two passes.
@@ -48,7 +60,7 @@ def msm_row(kind: str, arch: str, curve: Curve, group: GroupName, count: int) ->
     width = next((width for up_to, width in _GPU_WIDTHS if log <= up_to), _GPU_WIDTHS[-1][1])
     # 168 registers do for eight limbs of a prime field; twelve, or the extension, take what there is.
     resident = 3 if group == "g1" and curve.base.montgomery_limbs <= 8 else 2
-    return with_width(min(width, curve.scalar.bits + 1), 32, 8, 3, resident, UNMEASURED)
+    return replace(with_width(min(width, curve.scalar.bits + 1), 32, 8, 3, resident, UNMEASURED), lanes=LaneRow())
 
 
 def with_width(width: int, slice_length: int, merge: int, log_segment: int, resident: int, source: str) -> MsmRow:
@@ -76,7 +88,8 @@ def bases_row(kind: str, arch: str, bases: Bases, count: int) -> MsmRow:
     row = msm_row(kind, arch, bases.curve, bases.name, count)
     if not bases.width:
         return row
-    return with_width(bases.width, row.slice, row.merge, row.log_segment, row.resident, UNMEASURED)
+    other = with_width(bases.width, row.slice, row.merge, row.log_segment, row.resident, UNMEASURED)
+    return replace(other, lanes=row.lanes)
 
 
 @cache

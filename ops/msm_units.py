@@ -117,6 +117,26 @@ _REDUCE: dict[str, tuple[Member, ...]] = {
     ),
 }
 
+# The same with points over groups of lanes (kernels/algo/bucket_lanes.cuh).
+_REDUCE_LANES: dict[str, tuple[Member, ...]] = {
+    "msm_merge": (
+        *_out("spills", "spill_buckets", "buckets", "next_spills", "next_spill_buckets"),
+        *_words("count", "length", "levels"),
+    ),
+    "msm_segments": (
+        *_in("starts", "buckets"),
+        *_out("sums", "weighted"),
+        Member("n", "u64"),
+        *_words("row_buckets", "segments", "log_segment", "doublings"),
+    ),
+    "msm_segments_next": (
+        *_in("sums", "weighted"),
+        *_out("next_sums", "next_weighted"),
+        *_words("log_chunk", "log_segment", "doublings"),
+    ),
+    "msm_fold": _REDUCE["msm_fold"],
+}
+
 _SYNCHRONISING = frozenset(_SORT) - {"msm_digits", "msm_clear"}
 
 
@@ -142,8 +162,10 @@ def kernels(
     resident: int,
     reduce_block: int,
     constant: bool,
+    lanes: bool,
 ) -> Kernels:
-    """width: bits of a window. constant: of the kernels for constant work. The blocks are the largest that the two units are compiled for, resident
+    """width: bits of a window. constant: of the kernels for constant work. lanes: points of the reduction over groups of lanes.
+    The blocks are the largest that the two units are compiled for, resident
     the blocks of additions that a multiprocessor holds at once, which bounds their registers."""
     group, plain = _group(curve, name)
     mode = ("CONSTANT_WORK", int(constant))
@@ -154,7 +176,7 @@ def kernels(
         **_kernels(
             "msm", _ACCUMULATE, accumulate_block, (("THREADS", accumulate_block), ("RESIDENT", resident), mode), group
         ),
-        **_kernels("msm_reduce", _REDUCE, reduce_block, (plain, ("THREADS", reduce_block), mode), group),
+        **(_lane_reduction if lanes else _reduction)((plain, ("THREADS", reduce_block), mode), group, reduce_block),
     }
     return Kernels(found)
 
@@ -176,13 +198,22 @@ def _points(group: str, plain: tuple[str, int]) -> dict[str, Kernel]:
     return _kernels("msm_points", _POINTS, POINTS_BLOCK, (plain,), group)
 
 
+def _reduction(constants: tuple[tuple[str, int], ...], group: str, block: int) -> dict[str, Kernel]:
+    return _kernels("msm_reduce", _REDUCE, block, constants, group)
+
+
+def _lane_reduction(constants: tuple[tuple[str, int], ...], group: str, block: int) -> dict[str, Kernel]:
+    return _kernels("msm_reduce_lanes", _REDUCE_LANES, block, constants, group, frozenset(_REDUCE_LANES))
+
+
 def _kernels(
     entry: str,
     members: dict[str, tuple[Member, ...]],
     block: int,
     constants: tuple[tuple[str, int], ...],
     params: str,
+    synchronising: frozenset[str] = _SYNCHRONISING,
 ) -> dict[str, Kernel]:
     structs = {name: Struct(f"{name}_args", each) for name, each in members.items()}
     unit = Unit(entry, tuple(structs.values()), constants, params)
-    return {name: Kernel(unit, name, struct, block, name in _SYNCHRONISING) for name, struct in structs.items()}
+    return {name: Kernel(unit, name, struct, block, name in synchronising) for name, struct in structs.items()}

@@ -1,0 +1,127 @@
+"""The launches of a multi-scalar multiplication after the additions into buckets: spills merged, each row reduced, the
+windows folded. With a point a thread, or over groups of lanes where the tuning row says so (kernels/entry/msm_reduce.cu,
+msm_reduce_lanes.cu)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from limbd.ops.base import LIMB_BYTES, Launch
+
+if TYPE_CHECKING:
+    from limbd.ops.msm_plan import Shape
+
+WARP = 32
+
+# Coordinates of a point over lanes; groups of lanes that work on a segment of the first stage, and of a later one
+# (kernels/algo/bucket_lanes.cuh).
+COORDINATES = 4
+FIRST_TEAM = 2
+TEAM = 4
+
+
+def merges(shape: Shape) -> Iterator[Launch]:
+    """Spills -> buckets."""
+    yield from _lane_merges(shape) if shape.row.lanes else _thread_merges(shape)
+
+
+def stages(shape: Shape) -> Iterator[Launch]:
+    """Buckets -> `weighted`: a sum for each row."""
+    yield from _lane_stages(shape) if shape.row.lanes else _thread_stages(shape)
+
+
+def fold(shape: Shape, *, is_first: bool, is_last: bool) -> Launch:
+    """Rows -> the sum that is kept, and with the last piece the answer."""
+    values = {"vectors": shape.vectors, "windows": shape.row_windows, "width": shape.row.width}
+    values |= {"is_first": int(is_first), "is_last": int(is_last)}
+    last = (len(shape.stages()) - 1) % 2
+    # A thread or a warp a block: vectors spread over the multiprocessors.
+    block = WARP if shape.row.lanes else 1
+    return Launch(shape.kernels["msm_fold"], shape.vectors, block, values, 0, {"weighted": f"weighted_{last}"})
+
+
+# --- a point a thread -----------------------------------------------------------------------------------------------
+
+
+def _thread_merges(shape: Shape) -> Iterator[Launch]:
+    row = shape.row
+    for i, count in enumerate(shape.spill_counts()[:-1]):
+        grid = -(-count // (row.merge * row.reduce_block))
+        values = {"count": count, "length": row.merge}
+        yield Launch(shape.kernels["msm_merge"], grid, row.reduce_block, values, 0, _spills(i))
+
+
+def _thread_stages(shape: Shape) -> Iterator[Launch]:
+    block = shape.row.reduce_block
+    (step, left), *others = shape.stages()
+    done, n = step, shape.rows << left
+    values = {"n": n, "row_buckets": shape.row_buckets, "segments": 1 << left, "log_segment": step}
+    yield Launch(shape.kernels["msm_segments"], -(-n // block), block, values, 0, _FIRST_PAIRS)
+    for i, (step, left) in enumerate(others):
+        n = shape.rows << left
+        values = {"n": n, "log_segment": step, "weight": done}
+        yield Launch(shape.kernels["msm_segments_next"], -(-n // block), block, values, 0, _pairs(i))
+        done += step
+
+
+# --- a point over lanes ---------------------------------------------------------------------------------------------
+
+
+def _lane_merges(shape: Shape) -> Iterator[Launch]:
+    """Levels by the whole grid until one block does the rest: in most of them there is next to nothing."""
+    row, lanes = shape.row, shape.row.lanes
+    assert lanes is not None
+    counts = shape.spill_counts()[:-1]
+    groups = row.reduce_block // _group_lanes(shape)
+    for i, count in enumerate(counts):
+        slices = -(-count // row.merge)
+        is_rest = slices <= groups * (lanes.rounds if i > 0 else 1)
+        values = {"count": count, "length": row.merge, "levels": len(counts) - i if is_rest else 1}
+        grid = 1 if is_rest else -(-slices // groups)
+        yield Launch(shape.kernels["msm_merge"], grid, row.reduce_block, values, 0, _spills(i))
+        if is_rest:
+            return
+
+
+def _lane_stages(shape: Shape) -> Iterator[Launch]:
+    row, lanes = shape.row, shape.row.lanes
+    assert lanes is not None
+    (step, left), *others = shape.stages()
+    n = shape.rows << left
+    values = {"n": n, "row_buckets": shape.row_buckets, "segments": 1 << left, "log_segment": step}
+    # The last stage's R is of no use to anyone, and stays as it is.
+    values["doublings"] = step if others else 0
+    grid = -(-n * FIRST_TEAM * _group_lanes(shape) // row.reduce_block)
+    yield Launch(shape.kernels["msm_segments"], grid, row.reduce_block, values, 0, _FIRST_PAIRS)
+    for i, (log_chunk, left) in enumerate(others):
+        first, last = min(log_chunk, lanes.log_segment), (log_chunk - 1) % lanes.log_segment + 1
+        values = {"log_chunk": log_chunk, "log_segment": lanes.log_segment, "doublings": last if left else 0}
+        # Two halves, R and T.
+        shared = 4 * (shape.pair_limbs * LIMB_BYTES << log_chunk - first)
+        grid = shape.rows << left
+        yield Launch(shape.kernels["msm_segments_next"], grid, row.reduce_block, values, shared, _pairs(i))
+
+
+def _group_lanes(shape: Shape) -> int:
+    return COORDINATES * shape.group.degree
+
+
+# --- buffers by turns -----------------------------------------------------------------------------------------------
+
+
+def _spills(i: int) -> dict[str, str]:
+    """Of the level with this number."""
+    here, there = i % 2, (i + 1) % 2
+    pointers = {"spills": f"spills_{here}", "spill_buckets": f"spill_buckets_{here}"}
+    return pointers | {"next_spills": f"spills_{there}", "next_spill_buckets": f"spill_buckets_{there}"}
+
+
+_FIRST_PAIRS = {"sums": "sums_0", "weighted": "weighted_0"}
+
+
+def _pairs(i: int) -> dict[str, str]:
+    """Of the stage with this number after the first."""
+    here, there = i % 2, (i + 1) % 2
+    pointers = {"sums": f"sums_{here}", "weighted": f"weighted_{here}"}
+    return pointers | {"next_sums": f"sums_{there}", "next_weighted": f"weighted_{there}"}
