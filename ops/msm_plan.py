@@ -44,6 +44,9 @@ from limbd.ops.status import ServiceError, Status
 # Blocks of a scan: each adds up the sums of those before it.
 SCAN_BLOCKS = 1024
 
+# Entries of a slice, where there are so few that they do not fill the device: shorter ones would leave more spills than sums.
+SHORTEST_SLICE = 8
+
 SCALAR_BYTES = SCALAR_LIMBS * LIMB_BYTES
 
 # Entries are counted in 32 bits, and a point's index leaves one for its sign.
@@ -111,8 +114,15 @@ class Shape:
         return self.rows * self.count
 
     @property
+    def slice_length(self) -> int:
+        """Entries of a slice: at most the row's, and such that the slices fill the device a whole number of times."""
+        fill = self.row.fill
+        turns = -(-self.entries // (self.row.slice * fill))
+        return max(min(self.row.slice, SHORTEST_SLICE), -(-self.entries // (turns * fill)))
+
+    @property
     def slices(self) -> int:
-        return -(-self.entries // self.row.slice)
+        return -(-self.entries // self.slice_length)
 
     @property
     def sum_limbs(self) -> int:
@@ -280,7 +290,7 @@ def _scan(
 def sum_launches(shape: Shape) -> Iterator[Launch]:
     """Entries -> buckets."""
     row = shape.row
-    values = {"slices": shape.slices, "length": row.slice}
+    values = {"slices": shape.slices, "length": shape.slice_length}
     pointers = {"entries": "sorted" if row.low_bits else "entries"}
     pointers |= {"spills": "spills_0", "spill_buckets": "spill_buckets_0"}
     yield _launch(shape, "msm_accumulate", shape.slices, row.accumulate_block, values, pointers=pointers)
