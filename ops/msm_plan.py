@@ -258,7 +258,7 @@ def sort_launches(shape: Shape) -> Iterator[Launch]:
     second = {"partitions": partitions, "keys": shape.keys, "low_bits": row.low_bits, "buckets": shape.row_buckets}
     threads, keys = (partitions + shape.entries // TILE) * SORT_BLOCK, 1 << row.low_bits
     starts, counts = {"starts": "partition_starts"}, Part("counts", LIMB_BYTES * partitions)
-    pointers = {**starts, "counts": counts}
+    pointers: dict[str, Place | None] = {**starts, "counts": counts}
     yield _launch(shape, "msm_count_low", threads, SORT_BLOCK, second, shared=LIMB_BYTES * keys, pointers=pointers)
     yield from _scan(shape, buckets, "starts", "runs", compact=True, counts=counts)
     shared = _tile_bytes(keys, LOW_BYTES)
