@@ -32,6 +32,7 @@ from limbd.ops.msm_units import (
     LOW_BYTES,
     POINTS_BLOCK,
     SCALAR_LIMBS,
+    SCAN_TILE,
     SORT_BLOCK,
     TILE,
     Kernels,
@@ -43,6 +44,9 @@ from limbd.ops.status import ServiceError, Status
 
 # Blocks of a scan: each adds up the sums of those before it.
 SCAN_BLOCKS = 1024
+
+# So many counts that one block does it alone.
+ONE_BLOCK_SCAN = 4 * SCAN_TILE
 
 # Entries of a slice, where there are so few that they do not fill the device: shorter ones would leave more spills than sums.
 SHORTEST_SLICE = 8
@@ -277,12 +281,12 @@ def _clear(shape: Shape, n: int, **pointers: str) -> Launch:
 def _scan(
     shape: Shape, n: int, starts: str, seconds: str, *, compact: bool, counts: Place = "counts"
 ) -> Iterator[Launch]:
-    share = -(-n // SCAN_BLOCKS)
-    chunk = -(-share // SORT_BLOCK) * SORT_BLOCK
+    chunk = n if n <= ONE_BLOCK_SCAN else -(-n // SCAN_BLOCKS // SCAN_TILE) * SCAN_TILE
     values = {"n": n, "chunk": chunk, "compact": int(compact)}
     threads = -(-n // chunk) * SORT_BLOCK
     pointers = {"counts": counts, "sums": "scan"}
-    yield _launch(shape, "msm_scan_sums", threads, SORT_BLOCK, values, pointers=pointers)
+    if threads > SORT_BLOCK:
+        yield _launch(shape, "msm_scan_sums", threads, SORT_BLOCK, values, pointers=pointers)
     pointers |= {"starts": starts, "seconds": seconds}
     yield _launch(shape, "msm_scan_apply", threads, SORT_BLOCK, values, pointers=pointers)
 
