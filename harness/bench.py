@@ -347,7 +347,7 @@ def batch_of(case: Case, seed: int) -> tuple[Request, Limbs]:
         else:
             array[:] = generator.integers(0, 1 << 32, size=array.shape, dtype=np.uint32)
             if name != "e":
-                _below(array, case.value, generator)
+                below(array, case.value, generator)
     return request, payload
 
 
@@ -360,7 +360,7 @@ def empty_result(request: Request) -> Limbs:
     return np.empty((request.n, request.element_bytes // 4), dtype="<u4")
 
 
-def _below(array: Limbs, modulus: int, generator: np.random.Generator) -> None:
+def below(array: Limbs, modulus: int, generator: np.random.Generator) -> None:
     """Makes uniform integers smaller than the modulus: whole limbs above it are cleared, the bits of its top limb
     masked, and where the top limb is still too large it is drawn again, below the modulus's."""
     top = (modulus.bit_length() - 1) // 32

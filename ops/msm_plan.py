@@ -34,6 +34,7 @@ from limbd.ops.msm_units import (
     LOW_BYTES,
     POINTS_BLOCK,
     SCALAR_LIMBS,
+    SCAN_TILE,
     SORT_BLOCK,
     TILE,
     Kernels,
@@ -45,6 +46,12 @@ from limbd.ops.status import ServiceError, Status
 
 # Blocks of a scan: each adds up the sums of those before it.
 SCAN_BLOCKS = 1024
+
+# So many counts that one block does it alone.
+ONE_BLOCK_SCAN = 4 * SCAN_TILE
+
+# Entries of a slice, where there are so few that they do not fill the device: shorter ones would leave more spills than sums.
+SHORTEST_SLICE = 8
 
 SCALAR_BYTES = SCALAR_LIMBS * LIMB_BYTES
 
@@ -129,8 +136,15 @@ class Shape:
         return self.rows * self.row_entries
 
     @property
+    def slice_length(self) -> int:
+        """Entries of a slice: at most the row's, and such that the slices fill the device a whole number of times."""
+        fill = self.row.fill
+        turns = -(-self.entries // (self.row.slice * fill))
+        return max(min(self.row.slice, SHORTEST_SLICE), -(-self.entries // (turns * fill)))
+
+    @property
     def slices(self) -> int:
-        return -(-self.entries // self.row.slice)
+        return -(-self.entries // self.slice_length)
 
     @property
     def sum_limbs(self) -> int:
@@ -274,7 +288,7 @@ def sort_launches(shape: Shape) -> Iterator[Launch]:
     second = {"partitions": partitions, "keys": shape.keys, "low_bits": row.low_bits, "buckets": shape.row_buckets}
     threads, keys = (partitions + shape.entries // TILE) * SORT_BLOCK, 1 << row.low_bits
     starts, counts = {"starts": "partition_starts"}, Part("counts", LIMB_BYTES * partitions)
-    pointers = {**starts, "counts": counts}
+    pointers: dict[str, Place | None] = {**starts, "counts": counts}
     yield _launch(shape, "msm_count_low", threads, SORT_BLOCK, second, shared=LIMB_BYTES * keys, pointers=pointers)
     yield from _scan(shape, buckets, "starts", "runs", compact=True, counts=counts)
     shared = _tile_bytes(keys, LOW_BYTES)
@@ -293,12 +307,12 @@ def _clear(shape: Shape, n: int, **pointers: str) -> Launch:
 def _scan(
     shape: Shape, n: int, starts: str, seconds: str, *, compact: bool, counts: Place = "counts"
 ) -> Iterator[Launch]:
-    share = -(-n // SCAN_BLOCKS)
-    chunk = -(-share // SORT_BLOCK) * SORT_BLOCK
+    chunk = n if n <= ONE_BLOCK_SCAN else -(-n // SCAN_BLOCKS // SCAN_TILE) * SCAN_TILE
     values = {"n": n, "chunk": chunk, "compact": int(compact)}
     threads = -(-n // chunk) * SORT_BLOCK
     pointers = {"counts": counts, "sums": "scan"}
-    yield _launch(shape, "msm_scan_sums", threads, SORT_BLOCK, values, pointers=pointers)
+    if threads > SORT_BLOCK:
+        yield _launch(shape, "msm_scan_sums", threads, SORT_BLOCK, values, pointers=pointers)
     pointers |= {"starts": starts, "seconds": seconds}
     yield _launch(shape, "msm_scan_apply", threads, SORT_BLOCK, values, pointers=pointers)
 
@@ -306,7 +320,7 @@ def _scan(
 def sum_launches(shape: Shape) -> Iterator[Launch]:
     """Entries -> buckets."""
     row = shape.row
-    values = {"slices": shape.slices, "length": row.slice}
+    values = {"slices": shape.slices, "length": shape.slice_length}
     pointers = {"entries": "sorted" if row.low_bits else "entries", "points": TABLE if shape.bases else "points"}
     pointers |= {"spills": "spills_0", "spill_buckets": "spill_buckets_0"}
     yield _launch(shape, "msm_accumulate", shape.slices, row.accumulate_block, values, pointers=pointers)

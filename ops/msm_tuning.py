@@ -22,15 +22,17 @@ class LaneRow:
 @dataclass(frozen=True)
 class MsmRow:
     """width: bits of a window. low_bits: of a bucket's number, which the sort's second pass takes; 0, one pass is all.
-    slice: entries that a thread adds up. merge: spills that a thread adds up. log_segment: log2 of the buckets or pairs that
-    a thread of the reduction adds up. lanes: None, where points after the additions into buckets are a thread's; else
-    they lie over groups of lanes, and it says how the stages after the reduction's first are cut. accumulate_block, reduce_block: threads a block. resident: blocks of additions that a
+    slice: entries that a thread adds up, at most. fill: threads of additions that fill the device. merge: spills that a
+    thread adds up. log_segment: log2 of the buckets or pairs that a thread of the reduction adds up. lanes: None, where points
+    after the additions into buckets are a thread's; else they lie over groups of lanes, and it says how the stages after the
+    reduction's first are cut. accumulate_block, reduce_block: threads a block. resident: blocks of additions that a
     multiprocessor holds at once, which bounds their registers. source: as in limbd.ops.tuning.
     """
 
     width: int
     low_bits: int
     slice: int
+    fill: int
     merge: int
     log_segment: int
     accumulate_block: int
@@ -40,6 +42,11 @@ class MsmRow:
     lanes: LaneRow | None = None
 
 
+# Of the device that the rows are for, an H200.
+MULTIPROCESSORS = 132
+
+BLOCK = 128
+
 # Above this many bits of bucket number the sort takes two passes.
 ONE_PASS_BITS = 10
 
@@ -48,26 +55,37 @@ MAX_WIDTH = 22
 MODEL = "unmeasured: the fewest additions by count"
 UNMEASURED = "unmeasured: as an experiment of before this project's code had it"
 
-# log2 of the points, rounded up -> window on a GPU.
-_GPU_WIDTHS = ((12, 8), (14, 10), (16, 13), (18, 15), (20, 16), (22, 17), (24, 20))
+# log2 of the points, rounded up -> window on a GPU. Orders of 254, 255 and 256 bits: 16 windows take 16, 16 and 17 bits,
+# 20 windows 13 bits.
+_WIDTHS = ((13, 8), (15, 10), (17, 13), (19, 15), (21, 16), (23, 17), (24, 20))
+_BLS12_381 = ((13, 8), (15, 10), (18, 13), (23, 16), (24, 20))
+_GPU_WIDTHS: dict[tuple[str, GroupName], tuple[tuple[int, int], ...]] = {
+    ("bls12_381", "g1"): _BLS12_381,
+    ("bls12_381", "g2"): _BLS12_381,
+    ("secp256k1", "g1"): ((13, 8), (15, 10), (17, 13), (20, 15), (23, 17), (24, 20)),
+}
 
 
 def msm_row(kind: str, arch: str, curve: Curve, group: GroupName, count: int) -> MsmRow:
     """kind, arch: of limbd.ops.base.Traits. count: points of one piece, at least 1."""
     if kind == "cpu":
         return with_width(_fewest_additions(curve.scalar.bits, count), 1024, 64, 6, 1, MODEL)
-    log = (count - 1).bit_length()
-    width = next((width for up_to, width in _GPU_WIDTHS if log <= up_to), _GPU_WIDTHS[-1][1])
-    # 168 registers do for eight limbs of a prime field; twelve, or the extension, take what there is.
-    resident = 3 if group == "g1" and curve.base.montgomery_limbs <= 8 else 2
-    return replace(with_width(min(width, curve.scalar.bits + 1), 32, 8, 3, resident, UNMEASURED), lanes=LaneRow())
+    log, widths = (count - 1).bit_length(), _GPU_WIDTHS.get((curve.name, group), _WIDTHS)
+    width = next((width for up_to, width in widths if log <= up_to), widths[-1][1])
+    # 128 registers do for eight limbs of a prime field; twelve, or the extension, take what there is.
+    resident = 4 if group == "g1" and curve.base.montgomery_limbs <= 8 else 2
+    fill = MULTIPROCESSORS * resident * BLOCK
+    row = with_width(min(width, curve.scalar.bits + 1), 64, 8, 3, resident, UNMEASURED, fill=fill)
+    return replace(row, lanes=LaneRow())
 
 
-def with_width(width: int, slice_length: int, merge: int, log_segment: int, resident: int, source: str) -> MsmRow:
+def with_width(
+    width: int, slice_length: int, merge: int, log_segment: int, resident: int, source: str, *, fill: int = 1
+) -> MsmRow:
     """A row whose sort is chosen by the window's width."""
     bits = width - 1
     low_bits = 0 if bits <= ONE_PASS_BITS else bits // 2
-    return MsmRow(max(2, width), low_bits, slice_length, merge, log_segment, 128, resident, 128, source)
+    return MsmRow(max(2, width), low_bits, slice_length, fill, merge, log_segment, BLOCK, resident, BLOCK, source)
 
 
 # The same where multiples of the points by every window are kept: one set of buckets for all windows.
@@ -88,7 +106,7 @@ def bases_row(kind: str, arch: str, bases: Bases, count: int) -> MsmRow:
     row = msm_row(kind, arch, bases.curve, bases.name, count)
     if not bases.width:
         return row
-    other = with_width(bases.width, row.slice, row.merge, row.log_segment, row.resident, UNMEASURED)
+    other = with_width(bases.width, row.slice, row.merge, row.log_segment, row.resident, UNMEASURED, fill=row.fill)
     return replace(other, lanes=row.lanes)
 
 

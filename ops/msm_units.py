@@ -19,6 +19,10 @@ SORT_BLOCK = 256
 SORT_ITEMS = 16
 TILE = SORT_BLOCK * SORT_ITEMS
 
+# Counts that a thread, and a block, of a scan adds up at a time.
+SCAN_SHARE = 4
+SCAN_TILE = SORT_BLOCK * SCAN_SHARE
+
 # Of the low bits of a bucket's number, as the sort keeps them.
 LOW_BYTES = 2
 
@@ -169,7 +173,8 @@ def kernels(
     the blocks of additions that a multiprocessor holds at once, which bounds their registers."""
     group, plain = _group(curve, name)
     mode = ("CONSTANT_WORK", int(constant))
-    sort = (("THREADS", SORT_BLOCK), ("ITEMS", SORT_ITEMS), ("DIGIT_BITS", 8 * digit_bytes(width)))
+    sort = (("THREADS", SORT_BLOCK), ("ITEMS", SORT_ITEMS), ("SHARE", SCAN_SHARE))
+    sort += (("DIGIT_BITS", 8 * digit_bytes(width)),)
     found = {
         **_kernels("msm_sort", _SORT, SORT_BLOCK, sort, ""),
         **_points(group, plain),

@@ -128,9 +128,39 @@ __device__ __noinline__ void sum_again(typename M::Sum& sum, const uint32_t* poi
     }
 }
 
-// Whether the next point is loaded while one is added: in the extension the registers are taken.
-template <class M>
-constexpr bool PREFETCH = M::Group::DEGREE == 1;
+// The points of entries begin .. end-1, one after the other. Entries are read two turns before they are used and points
+// fetched one turn before, so that an addition hides both; after the last one it is the last again that is read.
+template <class C>
+struct Points {
+    static constexpr int WORDS = STORED<curve::Affine<C>>;
+    const uint32_t *points, *entries;
+    uint32_t last, entry, following;
+
+    __device__ __forceinline__ Points(const uint32_t* points, const uint32_t* entries, uint32_t begin, uint32_t end)
+        : points(points), entries(entries), last(end - 1), entry(entries[begin]), following(entries[min(begin + 1, last)]) {}
+
+    // The point of entry number `at`; called for each in turn.
+    __device__ __forceinline__ void take(curve::Affine<C>& point, uint32_t at) {
+        load_entry(point, points, entry);
+        element::prefetch<WORDS>(points, following & ~SIGN);
+        entry = following;
+        following = entries[min(at + 2, last)];
+    }
+};
+
+// Stores a run's sum: in its bucket, or as the slice's spill if it began in an earlier slice. run: its first entry and its
+// bucket; end: of its entries in this slice.
+template <class M, class Args>
+__device__ __forceinline__ void store_run(const Args& args, typename M::Sum& sum, const uint32_t* run, uint32_t slice,
+                                          uint32_t slice_begin, uint32_t end) {
+    if (M::is_doubtful(sum)) {
+        typename M::Sum again;  // sum itself stays in registers
+        sum_again<M>(again, args.points, args.entries, max(slice_begin, run[0]), end);
+        sum = again;
+    }
+    const bool head = run[0] < slice_begin;
+    store(head ? args.spills : args.buckets, head ? slice : run[1], sum);
+}
 
 // Slice number `slice` of the entries. args: points, entries, runs, totals (entries, runs), length, buckets, spills and
 // spill_buckets.
@@ -144,30 +174,19 @@ __device__ __forceinline__ void accumulate_slice(const Args& args, uint32_t slic
     }
     const uint32_t begin = uint32_t(first), end = uint32_t(min(uint64_t(total), first + args.length));
     const uint32_t* run = args.runs + 2 * uint64_t(run_at(args.runs, args.totals[1], begin));
-    bool head = run[0] < begin;
-    args.spill_buckets[slice] = head ? run[1] : NO_BUCKET;
-    uint32_t run_begin = begin, run_end = min(end, run[2]);
+    args.spill_buckets[slice] = run[0] < begin ? run[1] : NO_BUCKET;
+    uint32_t run_end = min(end, run[2]);
+    bool begins = true;
+    Points<typename M::Group> points(args.points, args.entries, begin, end);
     typename M::Sum sum;
-    curve::Affine<typename M::Group> point, next;
-    if (PREFETCH<M>) load_entry(next, args.points, args.entries[begin]);
     for (uint32_t at = begin; at < end; ++at) {
-        if constexpr (PREFETCH<M>) {
-            point = next;
-            if (at + 1 < end) load_entry(next, args.points, args.entries[at + 1]);
-        } else {
-            load_entry(point, args.points, args.entries[at]);
-        }
-        M::accumulate(sum, point, at == run_begin);
-        if (at + 1 != run_end) continue;
-        if (M::is_doubtful(sum)) {
-            typename M::Sum again;  // sum itself stays in registers
-            sum_again<M>(again, args.points, args.entries, run_begin, run_end);
-            sum = again;
-        }
-        store(head ? args.spills : args.buckets, head ? slice : run[1], sum);
-        head = false;
+        curve::Affine<typename M::Group> point;
+        points.take(point, at);
+        M::accumulate(sum, point, begins);
+        begins = at + 1 == run_end;
+        if (!begins) continue;
+        store_run<M>(args, sum, run, slice, begin, run_end);
         run += 2;
-        run_begin = run_end;
         if (run_end < end) run_end = min(end, run[2]);
     }
 }

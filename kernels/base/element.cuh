@@ -51,4 +51,13 @@ __device__ __forceinline__ void store(uint32_t* array, uint64_t index, const uin
     }
 }
 
+// Has the element brought to the multiprocessor's cache, by sectors of 32 bytes, without waiting for it.
+template <int WORDS>
+__device__ __forceinline__ void prefetch(const uint32_t* array, uint64_t index) {
+#ifdef __CUDACC_RTC__
+    UNROLL
+    for (int i = 0; i < WORDS; i += 8) asm volatile("prefetch.global.L1 [%0];" ::"l"(array + index * WORDS + i));
+#endif
+}
+
 }  // namespace element

@@ -130,12 +130,22 @@ struct Sums {
     }
 };
 
-// What a count adds to the two sums: itself, and the tiles that it takes or (compacting) whether it is there at all.
+// What each of a thread's SHARE neighbouring counts adds to the two sums: itself, and the tiles that it takes or (compacting)
+// whether it is there at all.
 template <class Args>
-__device__ __forceinline__ void summands(const Args& args, uint32_t* r, uint64_t index, uint64_t end) {
-    const uint32_t count = index < end ? args.counts[index] : 0;
-    r[0] = count;
-    r[1] = args.compact ? count != 0 : (count + TILE - 1) / TILE;
+__device__ __forceinline__ void summands(const Args& args, uint32_t (&r)[SHARE][2], uint64_t index, uint64_t end) {
+    UNROLL
+    for (int k = 0; k < SHARE; ++k) {
+        const uint32_t count = index + k < end ? args.counts[index + k] : 0;
+        r[k][0] = count;
+        r[k][1] = args.compact ? count != 0 : (count + TILE - 1) / TILE;
+    }
+}
+
+// r += the sums of a thread's share.
+__device__ __forceinline__ void add_share(uint32_t (&r)[2], const uint32_t (&share)[SHARE][2]) {
+    UNROLL
+    for (int k = 0; k < SHARE; ++k) Sums{}.multiply(r, r, share[k]);
 }
 
 }  // namespace
@@ -250,11 +260,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, SCATTERS) msm_scatter_low(
 extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_sums(const msm_scan_sums_args args) {
     __shared__ scan::Totals<2, WARPS> totals;
     const uint64_t begin = uint64_t(blockIdx.x) * args.chunk, end = min(args.n, begin + args.chunk);
-    uint32_t own[2] = {0, 0}, total[2], one[2];
-    for (uint64_t i = begin + threadIdx.x; i < end; i += THREADS) {
-        summands(args, one, i, end);
-        own[0] += one[0];
-        own[1] += one[1];
+    uint32_t own[2] = {0, 0}, total[2], share[SHARE][2];
+    for (uint64_t i = begin + SHARE * threadIdx.x; i < end; i += SHARE * THREADS) {
+        summands(args, share, i, end);
+        add_share(own, share);
     }
     scan::inclusive<WARPS>(Sums{}, own, total, totals);
     if (threadIdx.x == 0) {
@@ -263,39 +272,39 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_sums(const msm_sc
     }
 }
 
-// starts[i] = cursors[i] = the sum of the counts before i, and starts[n] = that of all.
+// starts[i] = cursors[i] = the sum of the counts before i, and starts[n] = that of all. sums: of the blocks before this one.
 // seconds: without `compact` the tiles before i, likewise; with it, for the k-th count that is not 0: the sum before it and
 // its index, and after the last one the sum of all. totals: both sums over all.
 extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_apply(const msm_scan_apply_args args) {
     __shared__ scan::Totals<2, WARPS> totals;
-    uint32_t base[2] = {0, 0}, total[2];
-    for (uint32_t b = threadIdx.x; b < blockIdx.x; b += THREADS) {
-        base[0] += args.sums[2 * b];
-        base[1] += args.sums[2 * b + 1];
-    }
+    uint32_t base[2] = {0, 0}, total[2], share[SHARE][2];
+    for (uint32_t b = threadIdx.x; b < blockIdx.x; b += THREADS) Sums{}.multiply(base, base, args.sums + 2 * b);
     scan::inclusive<WARPS>(Sums{}, base, total, totals);
     base[0] = total[0];
     base[1] = total[1];
     const uint64_t begin = uint64_t(blockIdx.x) * args.chunk, end = min(args.n, begin + args.chunk);
-    for (uint64_t from = begin; from < end; from += THREADS) {
-        const uint64_t i = from + threadIdx.x;
-        uint32_t before[2];
-        summands(args, before, i, end);
-        const bool there = before[0] != 0;
+    for (uint64_t from = begin; from < end; from += SHARE * THREADS) {
+        const uint64_t first = from + SHARE * threadIdx.x;
+        uint32_t before[2] = {0, 0};
+        summands(args, share, first, end);
+        add_share(before, share);
         __syncthreads();
         scan::exclusive<WARPS>(Sums{}, before, total, totals);
-        const uint32_t first = base[0] + before[0], second = base[1] + before[1];
-        if (i < end) {
-            args.starts[i] = first;
-            args.cursors[i] = first;
-            if (!args.compact) args.seconds[i] = second;
-            if (args.compact && there) {
-                args.seconds[2 * uint64_t(second)] = first;
-                args.seconds[2 * uint64_t(second) + 1] = uint32_t(i);
+        Sums{}.multiply(before, before, base);
+        UNROLL
+        for (int k = 0; k < SHARE; ++k) {
+            const uint64_t i = first + k;
+            if (i >= end) break;
+            args.starts[i] = before[0];
+            args.cursors[i] = before[0];
+            if (!args.compact) args.seconds[i] = before[1];
+            if (args.compact && share[k][0] != 0) {
+                args.seconds[2 * uint64_t(before[1])] = before[0];
+                args.seconds[2 * uint64_t(before[1]) + 1] = uint32_t(i);
             }
+            Sums{}.multiply(before, before, share[k]);
         }
-        base[0] += total[0];
-        base[1] += total[1];
+        Sums{}.multiply(base, base, total);
     }
     if (end == args.n && threadIdx.x == 0) {
         args.starts[args.n] = base[0];

@@ -13,7 +13,7 @@ import pytest
 from limbd.harness.groups import GROUPS, group_of
 from limbd.harness.multiplications import Multiples, Multiplication
 from limbd.ops.msm_plan import window_count
-from limbd.ops.msm_tuning import MsmRow, with_width
+from limbd.ops.msm_tuning import MsmRow, msm_row, with_width
 from limbd.ops.msm_units import TILE
 from limbd.ops.params.curves import Curve, GroupName, by_name
 from limbd.ops.reference.curve import Point, negate, plus
@@ -42,6 +42,14 @@ def row(width: int, slice_length: int = 8, merge: int = 3, log_segment: int = 2,
 
 def always(made: MsmRow) -> Callable[[int], MsmRow]:
     return lambda count: made
+
+
+MANY = 2 * TILE + 11
+
+
+@pytest.fixture(scope="module")
+def many() -> Multiples:
+    return Multiples(BN254, "g1", "many", MANY)
 
 
 # --- all groups -----------------------------------------------------------------------------------------------------
@@ -92,6 +100,34 @@ def test_wide_windows_that_divide_the_orders_bits(kernels: Backend, width: int) 
     assert Multiplication(curve, "g1", scalars, known.points).answer(kernels, always(made)) == [known.total(scalars)]
 
 
+@EVERY_GROUP
+@pytest.mark.parametrize("log", [12, 16])
+def test_rows_of_a_gpu(kernels: Backend, curve: Curve, name: GroupName, log: int) -> None:
+    """As they are for 2^log points, with few points."""
+    known = Multiples(curve, name, f"a GPU's rows {curve.name} {name}", 150)
+    rng = random.Random(log)
+    scalars = [rng.choice((0, 1, 7, curve.order - 1, rng.randrange(2**256))) for _ in range(150)]
+    made = msm_row("cuda", "sm_90", curve, name, 1 << log)
+    assert Multiplication(curve, name, scalars, known.points).answer(kernels, always(made)) == [known.total(scalars)]
+
+
+@pytest.mark.parametrize("width", [16, 17])
+@BOTH_MODES
+def test_many_points_in_wide_windows(kernels: Backend, many: Multiples, width: int, constant: bool) -> None:
+    """Digits of 16 and of 32 bits, over several tiles of both passes; windows of few partitions among the others."""
+    rng = random.Random(width)
+    few = [rng.randrange(1 << width) for _ in range(3)]
+    digits = -(-254 // width)
+    scalars = [
+        sum(rng.choice((0, rng.choice(few), rng.randrange(1 << width))) << width * w for w in range(digits))
+        for _ in range(MANY)
+    ]
+    made = row(width, 64, 16, log_segment=8)
+    assert made.low_bits > 0
+    asked = Multiplication(BN254, "g1", [scalar % 2**256 for scalar in scalars], many.points, constant_work=constant)
+    assert asked.answer(kernels, always(made)) == [many.total([scalar % 2**256 for scalar in scalars])]
+
+
 def test_a_bit_at_every_position(kernels: Backend) -> None:
     known = Multiples(BN254, "g1", "bits", 1)
     vectors = 256
@@ -101,13 +137,6 @@ def test_a_bit_at_every_position(kernels: Backend) -> None:
 
 
 # --- skew -----------------------------------------------------------------------------------------------------------
-
-MANY = 2 * TILE + 11
-
-
-@pytest.fixture(scope="module")
-def many() -> Multiples:
-    return Multiples(BN254, "g1", "many", MANY)
 
 
 @pytest.mark.parametrize("low_bits", [0, 2])

@@ -1,0 +1,217 @@
+"""Measures multi-scalar multiplications by many tuning rows: what ops/msm_tuning.py is set by.
+
+    python -m limbd.harness.msm_sweep --curve bn254 --group g1 --log 16,20 --out plans/results --seconds 110
+
+leaves one .jsonl file: a line a row and n with its raw samples, of all launches by the device's clock, points and scalars
+being on the device. Every sample's result is compared with the sum that the points' logarithms give. What is not begun in
+time is named, and the same command with --resume goes on there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from limbd.harness import bench, machine, report
+from limbd.harness.benching import measurable
+from limbd.harness.groups import GROUPS
+from limbd.harness.multiplications import Multiples
+from limbd.ops import by_name as op_by_name
+from limbd.ops.base import Call, LaunchPlan, Request, Traits
+from limbd.ops.msm import Msm, param_of
+from limbd.ops.msm_plan import SCALAR_BYTES, plan_of
+from limbd.ops.msm_tuning import MsmRow, msm_row, with_width
+from limbd.ops.params.curves import Curve, GroupName
+from limbd.ops.reference.msm import encode_points
+from limbd.ops.status import LimbdError
+from limbd.worker.config import BACKENDS, Config
+from limbd.worker.device.measurement import Measurable
+
+SAMPLES, WARMUP = 10, 2
+
+# Points with logarithms of their own; more are these again. Equal ones meet in about buckets / DISTINCT buckets, each of
+# which costs a thread its slow path.
+DISTINCT = 1 << 19
+
+# Around the shipped row: windows, the longest slices, and blocks that a multiprocessor holds.
+WIDTHS = (-3, -2, -1, 0, 1, 2, 3)
+SLICES = (16, 32, 64, 128)
+RESIDENT = (2, 3, 4)
+
+SOURCE = "a sweep"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the file. shipped: the row that the op itself takes for this n."""
+
+    curve: Curve
+    group: GroupName
+    log: int
+    row: MsmRow
+    shipped: bool
+
+    @property
+    def name(self) -> str:
+        row = self.row
+        return f"{self.curve.name} {self.group} 2^{self.log} c={row.width} slice={row.slice} resident={row.resident}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is varied."""
+
+    widths: Sequence[int] = WIDTHS
+    slices: Sequence[int] = SLICES
+    resident: Sequence[int] = RESIDENT
+
+
+def entries(curve: Curve, group: GroupName, log: int, traits: Traits, choice: Choice) -> list[Entry]:
+    """The shipped row first."""
+    own = msm_row(traits.kind, traits.arch, curve, group, 1 << log)
+    rows = {dataclasses.replace(own, source=SOURCE): True}
+    for more, length, resident in product(choice.widths, choice.slices, choice.resident):
+        width = own.width + more
+        if 2 <= width <= curve.scalar.bits + 1:
+            fill = own.fill // own.resident * resident
+            row = with_width(width, length, own.merge, own.log_segment, resident, SOURCE, fill=fill)
+            rows.setdefault(row, False)
+    return [Entry(curve, group, log, row, shipped) for row, shipped in rows.items()]
+
+
+class Inputs:
+    """2^log points and scalars of a group, and their sum."""
+
+    def __init__(self, known: Multiples, curve: Curve, group: GroupName, log: int) -> None:
+        n, distinct = 1 << log, min(1 << log, len(known.points))
+        op, self.call = op_by_name(f"msm-{group}"), Call(n, param_of(curve))
+        assert isinstance(op, Msm)
+        payload = np.zeros((op.payload_bytes(self.call) or 0) // 4, dtype="<u4")
+        self.scalars = payload[: n * SCALAR_BYTES // 4].reshape(n, -1)
+        generator = np.random.Generator(np.random.Philox(log))
+        self.scalars[:] = generator.integers(0, 1 << 32, size=self.scalars.shape, dtype=np.uint32)
+        bench.below(self.scalars, curve.order, generator)
+        points = np.frombuffer(encode_points(known.points[:distinct], curve, known.group), "<u4")
+        payload[self.scalars.size :].reshape(n // distinct, -1)[:] = points
+        self.request: Request = op.decode(self.call, payload.data.cast("B"))
+        self._known, self._distinct = known, distinct
+
+    @cached_property
+    def expected(self) -> bytes:
+        """The sum as the wire carries it: of each distinct point's scalars limb by limb, then of the points."""
+        limbs = self.scalars.reshape(-1, self._distinct, self.scalars.shape[1]).sum(axis=0, dtype=np.uint64)
+        weights = (sum(int(limb) << 32 * i for i, limb in enumerate(row)) for row in limbs)
+        logarithm = sum(w * k for w, k in zip(weights, self._known.logarithms, strict=False))
+        return encode_points([self._known.point(logarithm)], self._known.curve, self._known.group)
+
+    def plan(self, row: MsmRow, traits: Traits) -> LaunchPlan:
+        op = self.request.op
+        assert isinstance(op, Msm)
+        return plan_of(op.question(self.request), traits, lambda count: row)
+
+
+def measure(backend: Measurable, inputs: Inputs, entry: Entry, journal: report.Journal) -> bool:
+    """Writes a line. False where a result was wrong, or it did not run."""
+    plan = inputs.plan(entry.row, backend.traits())
+    result = bytearray(len(inputs.expected))
+    samples: list[float] = []
+    try:
+        with backend.measuring([inputs.request], plan, [memoryview(result)]) as measurement:
+            for _ in range(WARMUP + SAMPLES):
+                samples.append(measurement.sample())
+                measurement.collect()
+                if result != inputs.expected:
+                    raise bench.WrongResult(f"{entry.name}: not the sum")
+            held = measurement.held
+    except (bench.WrongResult, LimbdError) as error:
+        journal.add(entry.name, ok=False, failure=str(error))
+        print(f"{entry.name}: {error}", flush=True)
+        return False
+    measured = {"samples": samples[WARMUP:], **bench.rates(1 << entry.log, samples[WARMUP:]), "held": held}
+    told: report.Record = {"curve": entry.curve.name, "group": entry.group, "n": 1 << entry.log, "metric": "kernel_ms"}
+    told |= {"row": dataclasses.asdict(entry.row), "shipped": entry.shipped, "clock": machine.clock(backend)}
+    journal.add(
+        entry.name, ok=True, **told, **measured, plan=bench.plan_record(backend, plan), **machine.facts(backend)
+    )
+    print(f"{entry.name:<48} {measured['median']:9.4f} ms{'  shipped' if entry.shipped else ''}", flush=True)
+    return True
+
+
+def sweep(
+    backend: Measurable,
+    curve: Curve,
+    group: GroupName,
+    logs: Sequence[int],
+    choice: Choice,
+    journal: report.Journal,
+    end: float,
+) -> bool:
+    """Everything that the file does not hold yet. True where all of it was reached and right."""
+    good, known = True, Multiples(curve, group, "a sweep", min(DISTINCT, 1 << max(logs)))
+    for log in logs:
+        due = [each for each in entries(curve, group, log, backend.traits(), choice) if each.name not in journal.done]
+        good &= all([*_measured(backend, due, Inputs(known, curve, group, log), journal, end)])
+    return good
+
+
+def _measured(
+    backend: Measurable, due: Sequence[Entry], inputs: Inputs, journal: report.Journal, end: float
+) -> Iterator[bool]:
+    for i, entry in enumerate(due):
+        if time.monotonic() > end:
+            print(f"2^{entry.log}: {len(due) - i} not begun, out of time (--resume goes on here)")
+            yield False
+            return
+        yield measure(backend, inputs, entry, journal)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 0: everything was measured and right. 1: something was wrong or not reached."""
+    options = _parser().parse_args(arguments)
+    end = time.monotonic() + options.seconds
+    curve = next(curve for curve, _ in GROUPS if curve.name == options.curve)
+    choice = Choice(options.widths, options.slices, options.resident)
+    config = Config(backend=options.backend, devices=(options.device,), cache=options.cache_dir)
+    with measurable(config) as backend:
+        head = report.run_record("msm-sweep", machine.facts(backend), options.commit)
+        path = options.out / f"{options.name or head['date'][:10]}-msm-sweep-{options.curve}-{options.group}.jsonl"
+        journal = report.Journal(path, head, resume=options.resume)
+        good = sweep(backend, curve, options.group, options.log, choice, journal, end)
+    print(f"msm-sweep: {'done' if good else 'NOT all done and right'}: {path}")
+    return 0 if good else 1
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m limbd.harness.msm_sweep", description=__doc__.split("\n")[0])
+    parser.add_argument("--curve", choices=sorted({curve.name for curve, _ in GROUPS}), default="bn254")
+    parser.add_argument("--group", choices=("g1", "g2"), default="g1", help="%(default)s")
+    parser.add_argument("--log", type=_numbers, default=(16, 20), metavar="K[,K]", help="of n (default: 16,20)")
+    parser.add_argument("--widths", type=_numbers, default=WIDTHS, metavar="D[,D]", help="added to the shipped width")
+    parser.add_argument("--slices", type=_numbers, default=SLICES, metavar="L[,L]", help="longest slices")
+    parser.add_argument("--resident", type=_numbers, default=RESIDENT, metavar="B[,B]", help="blocks a multiprocessor")
+    parser.add_argument("--out", type=Path, default=Path("plans/results"), help="folder of the file (%(default)s)")
+    parser.add_argument("--name", help="beginning of the file's name (default: the date)")
+    parser.add_argument("--seconds", type=float, default=110.0, help="begin nothing new after this (%(default)s)")
+    parser.add_argument("--resume", action="store_true", help="skip what the file already holds")
+    parser.add_argument("--commit", help="the commit of this tree, where it has no history")
+    parser.add_argument("--backend", choices=[b for b in BACKENDS if b != "null"], default="cuda", help="%(default)s")
+    parser.add_argument("--device", type=int, default=0, help="CUDA device (default: %(default)s)")
+    parser.add_argument("--cache-dir", type=Path, help="folder of compiled kernels")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
