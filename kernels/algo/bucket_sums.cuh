@@ -134,17 +134,20 @@ template <class C>
 struct Points {
     static constexpr int WORDS = STORED<curve::Affine<C>>;
     const uint32_t *points, *entries;
-    uint32_t last, entry, following;
+    uint32_t end, entry, following;
 
     __device__ __forceinline__ Points(const uint32_t* points, const uint32_t* entries, uint32_t begin, uint32_t end)
-        : points(points), entries(entries), last(end - 1), entry(entries[begin]), following(entries[min(begin + 1, last)]) {}
+        : points(points), entries(entries), end(end) {
+        entry = entries[begin];
+        following = entries[min(begin + 2, end) - 1];
+    }
 
     // The point of entry number `at`; called for each in turn.
     __device__ __forceinline__ void take(curve::Affine<C>& point, uint32_t at) {
         load_entry(point, points, entry);
         element::prefetch<WORDS>(points, following & ~SIGN);
         entry = following;
-        following = entries[min(at + 2, last)];
+        following = entries[min(at + 3, end) - 1];
     }
 };
 
