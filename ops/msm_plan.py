@@ -118,15 +118,15 @@ class Shape:
         return self.rows * self.count
 
     @property
-    def slice_length(self) -> int:
-        """Entries of a slice: at most the row's, and such that the slices fill the device a whole number of times."""
-        fill = self.row.fill
-        turns = -(-self.entries // (self.row.slice * fill))
-        return max(min(self.row.slice, SHORTEST_SLICE), -(-self.entries // (turns * fill)))
+    def shortest_slice(self) -> int:
+        return min(self.row.slice, SHORTEST_SLICE)
 
     @property
     def slices(self) -> int:
-        return -(-self.entries // self.slice_length)
+        """Of at most the row's length, and such that they fill the device a whole number of times."""
+        fill = self.row.fill
+        turns = -(-self.entries // (self.row.slice * fill))
+        return -(-self.entries // max(self.shortest_slice, -(-self.entries // (turns * fill))))
 
     @property
     def sum_limbs(self) -> int:
@@ -294,7 +294,7 @@ def _scan(
 def sum_launches(shape: Shape) -> Iterator[Launch]:
     """Entries -> buckets."""
     row = shape.row
-    values = {"slices": shape.slices, "length": shape.slice_length}
+    values = {"slices": shape.slices, "shortest": shape.shortest_slice}
     pointers = {"entries": "sorted" if row.low_bits else "entries"}
     pointers |= {"spills": "spills_0", "spill_buckets": "spill_buckets_0"}
     yield _launch(shape, "msm_accumulate", shape.slices, row.accumulate_block, values, pointers=pointers)

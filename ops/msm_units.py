@@ -88,7 +88,7 @@ _ACCUMULATE: dict[str, tuple[Member, ...]] = {
     "msm_accumulate": (
         *_in("points", "entries", "runs", "totals"),
         *_out("buckets", "spills", "spill_buckets"),
-        *_words("slices", "length"),
+        *_words("slices", "shortest"),
     )
 }
 
