@@ -46,7 +46,7 @@ from limbd.ops.status import ServiceError, Status
 SCAN_BLOCKS = 1024
 
 # So many counts that one block does it alone.
-ONE_BLOCK_SCAN = 4 * SCAN_TILE
+ONE_BLOCK_SCAN = 8 * SCAN_TILE
 
 # Entries of a slice, where there are so few that they do not fill the device: shorter ones would leave more spills than sums.
 SHORTEST_SLICE = 8
@@ -241,16 +241,16 @@ def sort_launches(shape: Shape) -> Iterator[Launch]:
     width, windows = row.width, shape.windows
     numbers = montgomery(order, SCALAR_LIMBS)
     offset = sum(((1 << (width - 1)) - 1) << width * w for w in range(windows))
-    digits = {"order": order, "r2": numbers["r2"], "n0inv": numbers["n0inv"], "offset": offset}
-    digits |= {"count": shape.count, "vectors": shape.vectors, "windows": windows, "width": width}
-    yield _launch(shape, "msm_digits", shape.count * shape.vectors, DIGITS_BLOCK, digits)
-
     partitions, buckets = shape.rows * shape.keys, shape.rows * shape.row_buckets
     two_passes, tiles = row.low_bits > 0, -(-shape.count // TILE)
+    digits = {"order": order, "r2": numbers["r2"], "n0inv": numbers["n0inv"], "offset": offset}
+    digits |= {"count": shape.count, "vectors": shape.vectors, "windows": windows, "width": width}
+    digits["cleared"] = partitions + (buckets if two_passes else 0)
+    yield _launch(shape, "msm_digits", shape.count * shape.vectors, DIGITS_BLOCK, digits)
+
     first = {"count": shape.count, "tiles": tiles, "keys": shape.keys, "width": width}
     first |= {"low_bits": row.low_bits, "spare": int(shape.constant)}
     threads = shape.rows * tiles * SORT_BLOCK
-    yield _clear(shape, partitions + (buckets if two_passes else 0))
     yield _launch(shape, "msm_count", threads, SORT_BLOCK, first, shared=LIMB_BYTES * shape.keys)
     if two_passes:
         yield from _scan(shape, partitions, "partition_starts", "tile_starts", compact=False)

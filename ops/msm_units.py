@@ -54,10 +54,10 @@ _PARTITION = (*_in("tile_starts", "starts", "low_keys"), *_words("partitions", "
 _SORT: dict[str, tuple[Member, ...]] = {
     "msm_digits": (
         *_in("scalars", "infinite"),
-        *_out("digits"),
+        *_out("digits", "counts"),
         *(Member(name, "limbs", SCALAR_LIMBS) for name in ("order", "r2")),
         Member("offset", "limbs", OFFSET_LIMBS),
-        *_words("n0inv", "count", "vectors", "windows", "width"),
+        *_words("n0inv", "count", "vectors", "windows", "width", "cleared"),
     ),
     "msm_clear": (*_out("counts"), Member("n", "u64")),
     "msm_count": (*_in("digits"), *_out("counts"), *_ROW),
