@@ -148,8 +148,8 @@ def kernels(
     group = f"{render_group(curve, name)}using GROUP = {group_struct_name(curve, name)};\n"
     plain = ("WORDS", curve.base.element_bytes // LIMB_BYTES)
     mode = ("CONSTANT_WORK", int(constant))
-    sort = (("THREADS", SORT_BLOCK), ("ITEMS", SORT_ITEMS), ("SHARE", SCAN_SHARE))
-    sort += (("DIGIT_BITS", 8 * digit_bytes(width)),)
+    block = (("THREADS", SORT_BLOCK), ("ITEMS", SORT_ITEMS), ("SHARE", SCAN_SHARE))
+    sort = (*block, ("DIGIT_BITS", 8 * digit_bytes(width)))
     found = {
         **_kernels("msm_sort", _SORT, SORT_BLOCK, sort, ""),
         **_kernels("msm_points", _POINTS, POINTS_BLOCK, (plain,), group),
