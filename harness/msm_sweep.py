@@ -83,8 +83,10 @@ def entries(curve: Curve, group: GroupName, log: int, traits: Traits, choice: Ch
         width = own.width + more
         if 2 <= width <= curve.scalar.bits + 1:
             fill = own.fill // own.resident * resident
-            row = with_width(width, length, own.merge, own.log_segment, resident, SOURCE, fill=fill)
-            rows.setdefault(row, False)
+            made = with_width(width, length, own.merge, own.log_segment, resident, SOURCE, fill=fill)
+            # What is not varied stays the shipped row's.
+            kept = dataclasses.replace(own, width=made.width, low_bits=made.low_bits, source=SOURCE)
+            rows.setdefault(dataclasses.replace(kept, slice=length, resident=resident, fill=fill), False)
     return [Entry(curve, group, log, row, shipped) for row, shipped in rows.items()]
 
 

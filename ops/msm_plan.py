@@ -48,7 +48,7 @@ from limbd.ops.status import ServiceError, Status
 SCAN_BLOCKS = 1024
 
 # So many counts that one block does it alone.
-ONE_BLOCK_SCAN = 4 * SCAN_TILE
+ONE_BLOCK_SCAN = 8 * SCAN_TILE
 
 # Entries of a slice, where there are so few that they do not fill the device: shorter ones would leave more spills than sums.
 SHORTEST_SLICE = 8
@@ -136,15 +136,15 @@ class Shape:
         return self.rows * self.row_entries
 
     @property
-    def slice_length(self) -> int:
-        """Entries of a slice: at most the row's, and such that the slices fill the device a whole number of times."""
-        fill = self.row.fill
-        turns = -(-self.entries // (self.row.slice * fill))
-        return max(min(self.row.slice, SHORTEST_SLICE), -(-self.entries // (turns * fill)))
+    def shortest_slice(self) -> int:
+        return min(self.row.slice, SHORTEST_SLICE)
 
     @property
     def slices(self) -> int:
-        return -(-self.entries // self.slice_length)
+        """Of at most the row's length, and such that they fill the device a whole number of times."""
+        fill = self.row.fill
+        turns = -(-self.entries // (self.row.slice * fill))
+        return -(-self.entries // max(self.shortest_slice, -(-self.entries // (turns * fill))))
 
     @property
     def sum_limbs(self) -> int:
@@ -266,17 +266,17 @@ def sort_launches(shape: Shape) -> Iterator[Launch]:
     width, windows = row.width, shape.windows
     numbers = montgomery(order, SCALAR_LIMBS)
     offset = sum(((1 << (width - 1)) - 1) << width * w for w in range(windows))
+    partitions, buckets = shape.rows * shape.keys, shape.rows * shape.row_buckets
+    two_passes, tiles = row.low_bits > 0, -(-shape.row_entries // TILE)
     digits = {"order": order, "r2": numbers["r2"], "n0inv": numbers["n0inv"], "offset": offset}
     digits |= {"count": shape.count, "vectors": shape.vectors, "windows": windows, "width": width}
+    digits["cleared"] = partitions + (buckets if two_passes else 0)
     places = {"infinite": shape.bases.infinite} if shape.bases else {}
     yield _launch(shape, "msm_digits", shape.count * shape.vectors, DIGITS_BLOCK, digits, pointers=places)
 
-    partitions, buckets = shape.rows * shape.keys, shape.rows * shape.row_buckets
-    two_passes, tiles = row.low_bits > 0, -(-shape.row_entries // TILE)
     first = {"count": shape.row_entries, "tiles": tiles, "keys": shape.keys, "width": width}
     first |= {"low_bits": row.low_bits, "spare": int(shape.constant)}
     threads = shape.rows * tiles * SORT_BLOCK
-    yield _clear(shape, partitions + (buckets if two_passes else 0))
     yield _launch(shape, "msm_count", threads, SORT_BLOCK, first, shared=LIMB_BYTES * shape.keys)
     if two_passes:
         yield from _scan(shape, partitions, "partition_starts", "tile_starts", compact=False)
@@ -320,7 +320,7 @@ def _scan(
 def sum_launches(shape: Shape) -> Iterator[Launch]:
     """Entries -> buckets."""
     row = shape.row
-    values = {"slices": shape.slices, "length": shape.slice_length}
+    values = {"slices": shape.slices, "shortest": shape.shortest_slice}
     pointers = {"entries": "sorted" if row.low_bits else "entries", "points": TABLE if shape.bases else "points"}
     pointers |= {"spills": "spills_0", "spill_buckets": "spill_buckets_0"}
     yield _launch(shape, "msm_accumulate", shape.slices, row.accumulate_block, values, pointers=pointers)

@@ -54,10 +54,10 @@ _PARTITION = (*_in("tile_starts", "starts", "low_keys"), *_words("partitions", "
 _SORT: dict[str, tuple[Member, ...]] = {
     "msm_digits": (
         *_in("scalars", "infinite"),
-        *_out("digits"),
+        *_out("digits", "counts"),
         *(Member(name, "limbs", SCALAR_LIMBS) for name in ("order", "r2")),
         Member("offset", "limbs", OFFSET_LIMBS),
-        *_words("n0inv", "count", "vectors", "windows", "width"),
+        *_words("n0inv", "count", "vectors", "windows", "width", "cleared"),
     ),
     "msm_clear": (*_out("counts"), Member("n", "u64")),
     "msm_count": (*_in("digits"), *_out("counts"), *_ROW),
@@ -92,7 +92,7 @@ _ACCUMULATE: dict[str, tuple[Member, ...]] = {
     "msm_accumulate": (
         *_in("points", "entries", "runs", "totals"),
         *_out("buckets", "spills", "spill_buckets"),
-        *_words("slices", "length"),
+        *_words("slices", "shortest"),
     )
 }
 
@@ -173,8 +173,8 @@ def kernels(
     the blocks of additions that a multiprocessor holds at once, which bounds their registers."""
     group, plain = _group(curve, name)
     mode = ("CONSTANT_WORK", int(constant))
-    sort = (("THREADS", SORT_BLOCK), ("ITEMS", SORT_ITEMS), ("SHARE", SCAN_SHARE))
-    sort += (("DIGIT_BITS", 8 * digit_bytes(width)),)
+    block = (("THREADS", SORT_BLOCK), ("ITEMS", SORT_ITEMS), ("SHARE", SCAN_SHARE))
+    sort = (*block, ("DIGIT_BITS", 8 * digit_bytes(width)))
     found = {
         **_kernels("msm_sort", _SORT, SORT_BLOCK, sort, ""),
         **_points(group, plain),

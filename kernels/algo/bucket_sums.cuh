@@ -1,7 +1,7 @@
 // Sums of points over buckets whose entries lie side by side: load-balanced segmented accumulation.
 //
 // The entries of all buckets are one list, and a bucket's are a run of it. The list is cut into slices of one length, one
-// for each thread, whatever the buckets' sizes are. A thread adds up the runs of its slice. A run that begins in the slice
+// for each thread, whatever the buckets' sizes are; where many entries were left out they are shorter, not fewer. A thread adds up the runs of its slice. A run that begins in the slice
 // is its own: the sum goes to the bucket. One that began in an earlier slice, the head, leaves its sum as a spill, at most
 // one for each slice. Spills are a list of points, ordered by bucket, to which the same is done again (merge) until one
 // thread has all of them; there an owner adds its sum to what the bucket has already.
@@ -134,17 +134,20 @@ template <class C>
 struct Points {
     static constexpr int WORDS = STORED<curve::Affine<C>>;
     const uint32_t *points, *entries;
-    uint32_t last, entry, following;
+    uint32_t end, entry, following;
 
     __device__ __forceinline__ Points(const uint32_t* points, const uint32_t* entries, uint32_t begin, uint32_t end)
-        : points(points), entries(entries), last(end - 1), entry(entries[begin]), following(entries[min(begin + 1, last)]) {}
+        : points(points), entries(entries), end(end) {
+        entry = entries[begin];
+        following = entries[min(begin + 2, end) - 1];
+    }
 
     // The point of entry number `at`; called for each in turn.
     __device__ __forceinline__ void take(curve::Affine<C>& point, uint32_t at) {
         load_entry(point, points, entry);
         element::prefetch<WORDS>(points, following & ~SIGN);
         entry = following;
-        following = entries[min(at + 2, last)];
+        following = entries[min(at + 3, end) - 1];
     }
 };
 
@@ -162,17 +165,18 @@ __device__ __forceinline__ void store_run(const Args& args, typename M::Sum& sum
     store(head ? args.spills : args.buckets, head ? slice : run[1], sum);
 }
 
-// Slice number `slice` of the entries. args: points, entries, runs, totals (entries, runs), length, buckets, spills and
-// spill_buckets.
+// Slice number `slice` of args.slices. args: points, entries, runs, totals (entries, runs), shortest (a slice that there is
+// has so many entries, but for the last), buckets, spills and spill_buckets.
 template <class M, class Args>
 __device__ __forceinline__ void accumulate_slice(const Args& args, uint32_t slice) {
     const uint32_t total = args.totals[0];
-    const uint64_t first = uint64_t(slice) * args.length;
+    const uint32_t length = max(args.shortest, total / args.slices + (total % args.slices != 0 ? 1 : 0));
+    const uint64_t first = uint64_t(slice) * length;
     if (first >= total) {
         args.spill_buckets[slice] = NO_BUCKET;
         return;
     }
-    const uint32_t begin = uint32_t(first), end = uint32_t(min(uint64_t(total), first + args.length));
+    const uint32_t begin = uint32_t(first), end = uint32_t(min(uint64_t(total), first + length));
     const uint32_t* run = args.runs + 2 * uint64_t(run_at(args.runs, args.totals[1], begin));
     args.spill_buckets[slice] = run[0] < begin ? run[1] : NO_BUCKET;
     uint32_t run_end = min(end, run[2]);

@@ -56,7 +56,9 @@ template <int WORDS>
 __device__ __forceinline__ void prefetch(const uint32_t* array, uint64_t index) {
 #ifdef __CUDACC_RTC__
     UNROLL
-    for (int i = 0; i < WORDS; i += 8) asm volatile("prefetch.global.L1 [%0];" ::"l"(array + index * WORDS + i));
+    for (int i = 0; i < WORDS; i += 8) {
+        asm volatile("prefetch.global.L1 [%0];" ::"l"(__cvta_generic_to_global(array + index * WORDS + i)));
+    }
 #endif
 }
 

@@ -150,9 +150,11 @@ __device__ __forceinline__ void add_share(uint32_t (&r)[2], const uint32_t (&sha
 
 }  // namespace
 
-// digits[row][i] = the raw digit of scalar i: d + 2^(c-1) - 1. A point at infinity has zeros for digits.
+// digits[row][i] = the raw digit of scalar i: d + 2^(c-1) - 1. A point at infinity has zeros for digits. The first `cleared`
+// counts become 0.
 extern "C" __global__ void __launch_bounds__(256) msm_digits(const msm_digits_args args) {
-    const uint64_t index = element::own_index();
+    const uint64_t index = element::own_index(), threads = uint64_t(gridDim.x) * blockDim.x;
+    for (uint64_t i = index; i < args.cleared; i += threads) args.counts[i] = 0;
     if (index >= uint64_t(args.count) * args.vectors) return;
     const uint32_t vector = uint32_t(index / args.count), at = uint32_t(index % args.count);
     uint32_t s[digits::SCALAR_WORDS], sum[digits::WORDS];

@@ -3,6 +3,7 @@ others were wrong. On the host with range checks, and (marked gpu) on the device
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 
 from limbd.harness.groups import GROUPS, group_of
 from limbd.harness.multiplications import Multiples, Multiplication
-from limbd.ops.msm_plan import window_count
+from limbd.ops.msm_plan import SHORTEST_SLICE, Shape, window_count
 from limbd.ops.msm_tuning import MsmRow, msm_row, with_width
 from limbd.ops.msm_units import TILE
 from limbd.ops.params.curves import Curve, GroupName, by_name
@@ -243,6 +244,16 @@ def test_vectors_and_pieces(kernels: Backend, constant: bool) -> None:
         assert result == reference
         assert asked.answer(kernels) == expected
     assert len(pieces) >= 3
+
+
+@pytest.mark.parametrize("log", [0, 4, 10, 12, 16, 18, 20, 22, 24])
+def test_slices_fill_a_gpu(log: int) -> None:
+    """Threads of additions come in whole turns of the device, within 4 %, where a slice is not the shortest already."""
+    made = msm_row("cuda", "sm_90", BN254, "g1", 1 << log)
+    shape = Shape(BN254, "g1", 1 << log, 1, made, False)
+    length, turns = -(-shape.entries // shape.slices), shape.slices / made.fill
+    assert min(SHORTEST_SLICE, shape.entries) <= length <= made.slice
+    assert length == SHORTEST_SLICE or math.ceil(turns) - turns < 0.04 * turns
 
 
 # --- bad points -----------------------------------------------------------------------------------------------------
