@@ -2,9 +2,9 @@
 // factors that make their other coordinates; the sum comes out affine. The order of the cases is that of OPERATIONS in
 // test_curve.py; a unit has those of one FORM.
 #include "base/element.cuh"
+#include "curve/doubling_lanes.cuh"
 #include "curve/jacobian.cuh"
 #include "curve/projective.cuh"
-#include "curve/xyzz_lanes.cuh"
 #include "unit.cuh"
 
 namespace {
