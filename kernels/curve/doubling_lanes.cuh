@@ -11,13 +11,14 @@
 namespace xyzz_lanes {
 
 // Slots of a pair of groups: the first group's coordinates, then what the second one makes.
-enum Slot : uint32_t { W = 4, CROSS = 5 };
+enum Slot : uint32_t { W = 4, CROSS = 5, SQUARE = 6 };
 
 // p = 2^count p for a point on the curve or infinity, which both groups of a pair hold, and hold again at the end. count > 0.
-//            X            Y     ZZ      ZZZ         W                  CROSS
+//            X            Y     ZZ      ZZZ         W                 CROSS          SQUARE
 //   squares  X^2          Y^2           Y ZZZ       (8 B w) (8 B^2)
-//   cube     X X^2                                                                      the first time
-//   last     X (B - 3 w)  B^2   B ZZ    B (Y ZZZ)   B w                3 w (2 B - w)
+//   cube     X X^2                                                                                 the first time
+//   last     X (B - 3 w)  B^2   4 B ZZ  8 B (Y ZZZ) 2 w (4 B)         3 w (2 B - w)  2 B (4 B)
+// The multiples of B and w are sums before the products, side by side, as sums after them would wait for each other.
 template <class C>
 __device__ __forceinline__ void twice_often(Point<C>& p, uint32_t count) {
     using L = Lanes<C>;
@@ -31,7 +32,7 @@ __device__ __forceinline__ void twice_often(Point<C>& p, uint32_t count) {
     };
     enum Phase { SQUARES, CUBE, LAST } phase = SQUARES;
     bool is_first = true;
-    uint32_t left[N], right[N], product[N], own[N], b[N], w[N], multiple[N], other[N];
+    uint32_t left[N], right[N], product[N], own[N], b[N], w[N], other[N];
     limb::copy<N>(own, p.limb);
     limb::copy<N>(right, own);
     from_slot(left, own, slot == ZZZ ? uint32_t(Y) : slot);
@@ -39,16 +40,9 @@ __device__ __forceinline__ void twice_often(Point<C>& p, uint32_t count) {
     for (;;) {
         L::multiply(product, left, right);
         if (phase == LAST) {
-            // All slots: 2, 4, 8 times the product.
-            B::twice(multiple, product);
-            B::twice(multiple, multiple);
-            limb::select<N>(own, slot == ZZ, multiple, product);
-            B::twice(multiple, multiple);
-            limb::select<N>(own, slot == ZZZ || slot == W, multiple, own);
-            limb::select<N>(other, slot == Y, multiple, product);
-            from_slot(other, other, slot == Y ? CROSS : Y);
-            B::add(multiple, product, other);
-            limb::select<N>(own, slot == Y, multiple, own);
+            from_slot(other, product, slot == Y ? CROSS : SQUARE);
+            B::add(own, product, other);
+            limb::select<N>(own, slot == Y, own, product);
             if (--count == 0) break;
             limb::select<N>(right, slot == W, other, own);
             from_slot(left, own, slot == ZZZ ? uint32_t(Y) : slot);
@@ -69,19 +63,25 @@ __device__ __forceinline__ void twice_often(Point<C>& p, uint32_t count) {
         } else {
             from_slot(w, product, X);
             B::subtract(w, b, w);
-            B::twice(multiple, w);
-            B::add(w, multiple, w);
+            B::twice(other, w);
+            B::add(w, other, w);
         }
-        B::twice(multiple, w);
-        B::add(multiple, multiple, w);
-        B::subtract(other, b, multiple);
-        limb::select<N>(left, slot == W, w, own);
-        limb::select<N>(left, slot == Y, b, left);
-        limb::select<N>(left, slot == CROSS, multiple, left);
-        limb::select<N>(right, slot == X, other, b);
-        B::twice(other, b);
-        B::subtract(other, other, w);
-        limb::select<N>(right, slot == CROSS, other, right);
+        uint32_t w2[N], w3[N], b2[N], b4[N], b8[N], cross[N];
+        B::twice(w2, w);
+        B::twice(b2, b);
+        B::add(w3, w2, w);
+        B::twice(b4, b2);
+        B::subtract(cross, b2, w);
+        B::subtract(other, b, w3);
+        B::twice(b8, b4);
+        limb::select<N>(left, slot == Y, b, own);
+        limb::select<N>(left, slot == W, w2, left);
+        limb::select<N>(left, slot == CROSS, w3, left);
+        limb::select<N>(left, slot == SQUARE, b2, left);
+        limb::select<N>(right, slot == Y, b, b4);
+        limb::select<N>(right, slot == X, other, right);
+        limb::select<N>(right, slot == ZZZ, b8, right);
+        limb::select<N>(right, slot == CROSS, cross, right);
         phase = LAST;
     }
     from_slot(p.limb, own, slot % 4);

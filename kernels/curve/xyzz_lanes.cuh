@@ -128,7 +128,7 @@ __device__ __forceinline__ void from_group_before(Point<C>& r, const Point<C>& p
 //   level 1  S = X V   W = U V  V ZZ      M^2, M = 3 X^2
 //   level 2  M (S-X3)  W Y                W ZZZ        X3 = M^2 - 2 S
 template <class C>
-__device__ __noinline__ void twice(Point<C>& p) {
+__device__ __forceinline__ void twice(Point<C>& p) {
     using L = Lanes<C>;
     using B = typename L::B;
     constexpr int N = L::N;

@@ -27,7 +27,10 @@ from limbd.worker.device.base import Backend
 
 EVERY_GROUP = pytest.mark.parametrize(("curve", "name"), GROUPS, ids=[f"{c.name}-{n}" for c, n in GROUPS])
 
-XYZZ, PROJECTIVE, AFFINE, UNCHECKED, LANES = range(5)
+XYZZ, PROJECTIVE, AFFINE, UNCHECKED, LANES, DOUBLINGS = range(6)
+
+# Groups of lanes that work on one case.
+GROUPS_OF_LANES = {LANES: 1, DOUBLINGS: 2}
 
 # name: (form, number, whether it takes a second point that may be infinity)
 OPERATIONS: dict[str, tuple[int, int]] = {
@@ -46,13 +49,16 @@ OPERATIONS: dict[str, tuple[int, int]] = {
     "xyzz_lanes::twice": (LANES, 2),
     "xyzz_lanes::from_projective": (LANES, 3),
     "xyzz_lanes::to_projective": (LANES, 4),
+    "xyzz_lanes::twice_often, 1": (DOUBLINGS, 1),
+    "xyzz_lanes::twice_often, 2": (DOUBLINGS, 2),
+    "xyzz_lanes::twice_often, 7": (DOUBLINGS, 7),
 }
 
 
 def operations_on(layers: Backend) -> dict[str, tuple[int, int]]:
     """Interpreted threads do not cooperate."""
     cooperate = type(layers).__name__ != "PtxBackend"
-    return {name: case for name, case in OPERATIONS.items() if cooperate or case[0] != LANES}
+    return {name: case for name, case in OPERATIONS.items() if cooperate or case[0] not in GROUPS_OF_LANES}
 
 
 def model(operation: str, a: Point, b: Point, p: int) -> Point:
@@ -61,6 +67,8 @@ def model(operation: str, a: Point, b: Point, p: int) -> Point:
         return plus(a, a, p)
     if operation.endswith("set_affine"):
         return b
+    if "twice_often" in operation:
+        return times(1 << int(operation.split(", ")[1]), a, p)
     if operation.endswith("_projective"):
         return a
     if operation.endswith("unchecked") and a is not None and b is not None and a[0] == b[0]:
@@ -92,7 +100,7 @@ def check_of(curve: Curve, name: GroupName, form: int) -> LayerCheck:
         {"FORM": form},
         2 * coordinate_limbs(curve, group),
         params=unit_text(curve, name),
-        lanes=4 * group.degree if form == LANES else 1,
+        lanes=4 * group.degree * GROUPS_OF_LANES[form] if form in GROUPS_OF_LANES else 1,
     )
 
 

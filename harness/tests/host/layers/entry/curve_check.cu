@@ -158,6 +158,15 @@ __device__ __forceinline__ void lanes_case(uint32_t operation, Share& out, const
     to_affine(out);
 }
 
+// 2^count P, by both groups of a pair.
+__device__ __forceinline__ void doublings_case(uint32_t count, Share& out, const Affine& p, const uint32_t* f) {
+    xyzz::Point<C> a;
+    scaled(a, p, f);
+    take(out, a);
+    twice_often(out, count);
+    to_affine(out);
+}
+
 __device__ __forceinline__ void affine_case(uint32_t operation, Affine& out, const Affine& p) {
     out = p;
     switch (operation) {
@@ -173,7 +182,7 @@ __device__ __forceinline__ void affine_case(uint32_t operation, Affine& out, con
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(64) curve_check(const curve_check_args args) {
-    constexpr uint32_t LANES = FORM == 4 ? Lanes::COUNT : 1;
+    constexpr uint32_t LANES = FORM == 4 ? Lanes::COUNT : FORM == 5 ? 2 * Lanes::COUNT : 1;
     const uint64_t own = element::own_index() / LANES;
     if (LANES == 1 && own >= args.n) return;
     // Groups beyond the last case take part with it.
@@ -185,9 +194,10 @@ extern "C" __global__ void __launch_bounds__(64) curve_check(const curve_check_a
     element::load<ROW>(plain, args.factors, index);
     enter(f, plain);
     enter(g, plain + WORDS);
-    if constexpr (FORM == 4) {
-        Share share;
-        lanes_case(args.operation, share, p, q, f, g);
+    Share share;
+    if constexpr (FORM == 4) lanes_case(args.operation, share, p, q, f, g);
+    if constexpr (FORM == 5) doublings_case(args.operation, share, p, f);
+    if constexpr (LANES > 1) {
         if (own < args.n) store_share(args.out, own, share);
         return;
     }
@@ -195,5 +205,5 @@ extern "C" __global__ void __launch_bounds__(64) curve_check(const curve_check_a
     if constexpr (FORM == 1) projective_case(args.operation, out, p, q, f, g);
     if constexpr (FORM == 2) affine_case(args.operation, out, p);
     if constexpr (FORM == 3) unchecked_case(args.operation, out, p, q, f, g);
-    if constexpr (FORM != 4) store(args.out, index, out);
+    store(args.out, index, out);
 }
