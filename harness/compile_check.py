@@ -55,6 +55,10 @@ _TWELVE_LIMBS_TWICE = (
     "a sum of bls12_381 G2 has 96 limbs, and a thread 255 registers; an element over two lanes would need half of them"
 )
 
+_MERGE = (
+    "merging for constant work in bls12_381 G2 reads a spill and a bucket ahead of an addition that takes all registers"
+)
+
 ALLOWANCES: tuple[Allowance, ...] = (
     *(Allowance(entry, "sm_70", 84, _THREE) for entry in ("ntt", "quotient")),
     *(Allowance(entry, arch, 20, _THREE) for entry in ("ntt", "quotient") for arch in ("sm_80", "sm_86", "sm_89")),
@@ -63,6 +67,7 @@ ALLOWANCES: tuple[Allowance, ...] = (
     Allowance("quotient", "sm_90", 76, _FOUR),
     *(Allowance(entry, "sm_100", 8, _THREE) for entry in ("ntt", "quotient")),
     Allowance("msm", "*", 4000, _TWELVE_LIMBS_TWICE),
+    Allowance("msm_reduce_lanes", "*", 64, _MERGE),
 )
 
 

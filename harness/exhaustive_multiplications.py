@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 from limbd.harness.multiplications import Multiples, Multiplication
 from limbd.ops.msm import Msm
-from limbd.ops.msm_tuning import with_width
+from limbd.ops.msm_tuning import LaneRow, with_width
 from limbd.ops.params.curves import CURVES, Curve
 from limbd.worker.device.base import Backend
 
 # By turns, so that every sum of two points meets windows of each.
 WIDTHS = (2, 3, 4)
+LANES = (None, LaneRow(log_segment=1, log_chunk=2, rounds=1))
 
 
 def run(backend: Backend, op: Msm) -> tuple[list[str], int]:
@@ -35,7 +37,7 @@ def differences(backend: Backend, op: Msm, curve: Curve, *, constant: bool) -> l
     for turn, (first, second) in enumerate(pairs):
         points = [subgroup[first], subgroup[second]]
         asked = Multiplication(curve, op.group, scalars, points, vectors=len(pairs), constant_work=constant)
-        row = with_width(WIDTHS[turn % len(WIDTHS)], 8, 3, 2, 1, "exhausted")
+        row = replace(with_width(WIDTHS[turn % len(WIDTHS)], 8, 3, 2, 1, "exhausted"), lanes=LANES[turn % len(LANES)])
         got = asked.answer(backend, lambda count, row=row: row)  # type: ignore[misc]
         expected = [subgroup[(a * first + b * second) % curve.order] for a, b in pairs]
         if got != expected:

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "algo/bucket_sums.cuh"
-#include "curve/xyzz_lanes.cuh"
+#include "curve/doubling_lanes.cuh"
 
 namespace bucket_lanes {
 
@@ -264,8 +264,7 @@ __device__ __forceinline__ void fold(Point<C>& sum, const Args& args, uint32_t v
     for (uint32_t w = args.windows; w-- > (args.is_first ? 1u : 0u);) {
         if (w > 0) {
             load(row, args.weighted, first + w - 1);
-#pragma unroll 1
-            for (uint32_t i = 0; i < args.width; ++i) xyzz_lanes::twice_here(sum);
+            xyzz_lanes::twice_often(sum, args.width);
         } else {
             load(row, args.kept, vector);
         }

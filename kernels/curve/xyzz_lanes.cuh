@@ -128,7 +128,7 @@ __device__ __forceinline__ void from_group_before(Point<C>& r, const Point<C>& p
 //   level 1  S = X V   W = U V  V ZZ      M^2, M = 3 X^2
 //   level 2  M (S-X3)  W Y                W ZZZ        X3 = M^2 - 2 S
 template <class C>
-__device__ __forceinline__ void twice_here(Point<C>& p) {
+__device__ __forceinline__ void twice(Point<C>& p) {
     using L = Lanes<C>;
     using B = typename L::B;
     constexpr int N = L::N;
@@ -163,11 +163,6 @@ __device__ __forceinline__ void twice_here(Point<C>& p) {
     B::subtract(other, other, product);
     limb::select<N>(other, role == Y, other, product);
     limb::select<N>(p.limb, role == X || role == ZZ, kept, other);
-}
-
-template <class C>
-__device__ __noinline__ void twice(Point<C>& p) {
-    twice_here(p);
 }
 
 // p += q, any p and q. add-2008-s:

@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_segments_next(const ms
 
 // One vector a warp, whose groups all do the same. kept: the sum over the pieces so far, which begins with the first and is
 // written out with the last.
-extern "C" __global__ void __launch_bounds__(32) msm_fold(const msm_fold_args args) {
+extern "C" __global__ void __launch_bounds__(32, 1) msm_fold(const msm_fold_args args) {
     const uint32_t vector = blockIdx.x;
     xyzz_lanes::Point<GROUP> sum;
     bucket_lanes::fold<Mode>(sum, args, vector);

@@ -27,7 +27,10 @@ from limbd.worker.device.base import Backend
 
 EVERY_GROUP = pytest.mark.parametrize(("curve", "name"), GROUPS, ids=[f"{c.name}-{n}" for c, n in GROUPS])
 
-XYZZ, PROJECTIVE, AFFINE, UNCHECKED = range(4)
+XYZZ, PROJECTIVE, AFFINE, UNCHECKED, LANES, DOUBLINGS = range(6)
+
+# Groups of lanes that work on one case.
+GROUPS_OF_LANES = {LANES: 1, DOUBLINGS: 2}
 
 # name: (form, number, whether it takes a second point that may be infinity)
 OPERATIONS: dict[str, tuple[int, int]] = {
@@ -41,7 +44,21 @@ OPERATIONS: dict[str, tuple[int, int]] = {
     "projective::add": (PROJECTIVE, 0),
     "projective::add_affine": (PROJECTIVE, 1),
     "projective::twice": (PROJECTIVE, 2),
+    "xyzz_lanes::add": (LANES, 0),
+    "xyzz_lanes::add, constant work": (LANES, 1),
+    "xyzz_lanes::twice": (LANES, 2),
+    "xyzz_lanes::from_projective": (LANES, 3),
+    "xyzz_lanes::to_projective": (LANES, 4),
+    "xyzz_lanes::twice_often, 1": (DOUBLINGS, 1),
+    "xyzz_lanes::twice_often, 2": (DOUBLINGS, 2),
+    "xyzz_lanes::twice_often, 7": (DOUBLINGS, 7),
 }
+
+
+def operations_on(layers: Backend) -> dict[str, tuple[int, int]]:
+    """Interpreted threads do not cooperate."""
+    cooperate = type(layers).__name__ != "PtxBackend"
+    return {name: case for name, case in OPERATIONS.items() if cooperate or case[0] not in GROUPS_OF_LANES}
 
 
 def model(operation: str, a: Point, b: Point, p: int) -> Point:
@@ -50,6 +67,10 @@ def model(operation: str, a: Point, b: Point, p: int) -> Point:
         return plus(a, a, p)
     if operation.endswith("set_affine"):
         return b
+    if "twice_often" in operation:
+        return times(1 << int(operation.split(", ")[1]), a, p)
+    if operation.endswith("_projective"):
+        return a
     if operation.endswith("unchecked") and a is not None and b is not None and a[0] == b[0]:
         return None
     return plus(a, b, p)
@@ -71,9 +92,16 @@ def pairs_of(curve: Curve, group: Group, rng: random.Random) -> list[tuple[Point
 
 
 def check_of(curve: Curve, name: GroupName, form: int) -> LayerCheck:
-    row = 2 * coordinate_limbs(curve, group_of(curve, name))
-    scalars = (Member("operation", "u32"),)
-    return LayerCheck("curve_check", ("p", "q", "factors"), scalars, {"FORM": form}, row, params=unit_text(curve, name))
+    group = group_of(curve, name)
+    return LayerCheck(
+        "curve_check",
+        ("p", "q", "factors"),
+        (Member("operation", "u32"),),
+        {"FORM": form},
+        2 * coordinate_limbs(curve, group),
+        params=unit_text(curve, name),
+        lanes=4 * group.degree * GROUPS_OF_LANES[form] if form in GROUPS_OF_LANES else 1,
+    )
 
 
 def factor(rng: random.Random, curve: Curve, group: Group) -> Coordinate:
@@ -97,7 +125,7 @@ def run(
 @EVERY_GROUP
 def test_every_operation(layers: Backend, curve: Curve, name: GroupName) -> None:
     group, p = group_of(curve, name), curve.base.modulus
-    for operation, (form, number) in OPERATIONS.items():
+    for operation, (form, number) in operations_on(layers).items():
         rng = random.Random(f"{curve.name} {name} {operation}")
         pairs = [pair for pair in pairs_of(curve, group, rng) if suits(operation, *pair)]
         got = run(layers, curve, name, form, number, pairs)
@@ -121,7 +149,7 @@ def test_all_pairs_of_the_toy_curve(layers: Backend, name: GroupName) -> None:
     assert len(points) == group.cofactor * curve.order
     step = 11 if type(layers).__name__ == "PtxBackend" else 1
     every = list(product(points, points))[::step]
-    for operation, (form, number) in OPERATIONS.items():
+    for operation, (form, number) in operations_on(layers).items():
         pairs = [pair for pair in every if suits(operation, *pair)]
         expected = [model(operation, *pair, p) for pair in pairs]
         assert run(layers, curve, name, form, number, pairs) == expected, operation

@@ -9,6 +9,7 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from limbd.ops import OPS
 from limbd.ops.base import Call, Op, Request, Unit
 from limbd.ops.msm import Msm
 from limbd.ops.msm_plan import Shape
-from limbd.ops.msm_tuning import with_width
+from limbd.ops.msm_tuning import LaneRow, MsmRow, with_width
 from limbd.ops.params.curves import CURVES, Curve
 from limbd.ops.params.layout import from_ints, to_ints
 from limbd.ops.reference.msm import proof_points, sum_of
@@ -75,10 +76,15 @@ def sanitized_curves(op: Msm) -> list[Curve]:
 
 
 def units_of(op: Msm) -> set[Unit]:
-    row = with_width(4, 4, 3, 3, 1, "sanitized")
     curves = sanitized_curves(op)
-    shapes = (Shape(curve, op.group, 1, 1, row, constant) for curve in curves for constant in (False, True))
+    cases = product(curves, (False, True), (4, 13))
+    shapes = (Shape(curve, op.group, 1, 1, sanitized_row(width), constant) for curve, constant, width in cases)
     return {unit for shape in shapes for unit in shape.kernels.units()}
+
+
+def sanitized_row(width: int) -> MsmRow:
+    """With points over lanes after the additions into buckets, and where the sort takes two passes without."""
+    return replace(with_width(width, 4, 3, 3, 1, "sanitized"), lanes=LaneRow(1, 2, 1) if width == 4 else None)
 
 
 # --- in the sanitized process ---
@@ -128,7 +134,7 @@ def clean_multiplications(op: Msm, backend: CpuBackend) -> None:
         scalars, points = proof_points(curve, group_of(curve, op.group))
         for constant, width in product((False, True), (4, 13)):
             asked = Multiplication(curve, op.group, scalars * 2, points, 2, True, constant)
-            row = with_width(width, 4, 3, 3, 1, "sanitized")
+            row = sanitized_row(width)
             got = asked.answer(backend, lambda count, row=row: row)  # type: ignore[misc]
             assert got == [sum_of([s % curve.order for s in scalars], points, curve)] * 2, (curve.name, constant, width)
     assert backend.cache.builds == 0

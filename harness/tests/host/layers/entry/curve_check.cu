@@ -1,7 +1,8 @@
-// Every function of curve/ on one case a thread: affine points P and Q as rows of plain coordinates (zeros: infinity), and
+// Every function of curve/ on one case a thread, or a group of lanes: affine points P and Q as rows of plain coordinates (zeros: infinity), and
 // factors that make their other coordinates; the sum comes out affine. The order of the cases is that of OPERATIONS in
 // test_curve.py; a unit has those of one FORM.
 #include "base/element.cuh"
+#include "curve/doubling_lanes.cuh"
 #include "curve/jacobian.cuh"
 #include "curve/projective.cuh"
 #include "unit.cuh"
@@ -108,6 +109,64 @@ __device__ __forceinline__ void projective_case(uint32_t operation, Affine& out,
     projective::to_affine(out, a);
 }
 
+// --- over lanes ---
+
+using Lanes = xyzz_lanes::Lanes<C>;
+using Share = xyzz_lanes::Point<C>;
+
+// This lane's share of a point that each lane of the group has; a share beyond the point is of no matter.
+template <class P>
+__device__ __forceinline__ void take(Share& share, const P& p) {
+    const uint32_t at = Lanes::lane() * Lanes::N;
+    for (uint32_t i = 0; i < Lanes::N; ++i) {
+        share.limb[i] = at + i < sizeof(P) / 4 ? reinterpret_cast<const uint32_t*>(&p)[at + i] : 0;
+    }
+}
+
+// Out: the plain parts of x and y by the lanes that hold them.
+__device__ __forceinline__ void store_share(uint32_t* rows, uint64_t index, const Share& share) {
+    constexpr uint32_t PART = WORDS / F::DEGREE;
+    if (Lanes::lane() >= 2 * Lanes::PARTS) return;
+    uint32_t plain[PART] = {};
+    prime::Field<C::Base>::leave(plain, share.limb);
+    for (uint32_t i = 0; i < PART; ++i) rows[index * ROW + Lanes::lane() * PART + i] = plain[i];
+}
+
+__device__ __forceinline__ void lanes_case(uint32_t operation, Share& out, const Affine& p, const Affine& q, const uint32_t* f,
+                                           const uint32_t* g) {
+    xyzz::Point<C> a, b;
+    projective::Point<C> c;
+    Share other;
+    scaled(a, p, f);
+    scaled(b, q, g);
+    homogeneous(c, p, f);
+    take(out, a);
+    take(other, b);
+    switch (operation) {
+        case 0: xyzz_lanes::add<false>(out, other); break;
+        case 1: xyzz_lanes::add<true>(out, other); break;
+        case 2: xyzz_lanes::twice(out); break;
+        case 3:
+            take(out, c);
+            from_projective(out);
+            break;
+        case 4:
+            to_projective(out);
+            from_projective(out);
+            break;
+    }
+    to_affine(out);
+}
+
+// 2^count P, by both groups of a pair.
+__device__ __forceinline__ void doublings_case(uint32_t count, Share& out, const Affine& p, const uint32_t* f) {
+    xyzz::Point<C> a;
+    scaled(a, p, f);
+    take(out, a);
+    twice_often(out, count);
+    to_affine(out);
+}
+
 __device__ __forceinline__ void affine_case(uint32_t operation, Affine& out, const Affine& p) {
     out = p;
     switch (operation) {
@@ -123,8 +182,11 @@ __device__ __forceinline__ void affine_case(uint32_t operation, Affine& out, con
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(64) curve_check(const curve_check_args args) {
-    const uint64_t index = element::own_index();
-    if (index >= args.n) return;
+    constexpr uint32_t LANES = FORM == 4 ? Lanes::COUNT : FORM == 5 ? 2 * Lanes::COUNT : 1;
+    const uint64_t own = element::own_index() / LANES;
+    if (LANES == 1 && own >= args.n) return;
+    // Groups beyond the last case take part with it.
+    const uint64_t index = own < args.n ? own : args.n - 1;
     Affine p, q, out;
     uint32_t plain[ROW], f[F::LIMBS], g[F::LIMBS];
     load(p, args.p, index);
@@ -132,6 +194,13 @@ extern "C" __global__ void __launch_bounds__(64) curve_check(const curve_check_a
     element::load<ROW>(plain, args.factors, index);
     enter(f, plain);
     enter(g, plain + WORDS);
+    Share share;
+    if constexpr (FORM == 4) lanes_case(args.operation, share, p, q, f, g);
+    if constexpr (FORM == 5) doublings_case(args.operation, share, p, f);
+    if constexpr (LANES > 1) {
+        if (own < args.n) store_share(args.out, own, share);
+        return;
+    }
     if constexpr (FORM == 0) xyzz_case(args.operation, out, p, q, f, g);
     if constexpr (FORM == 1) projective_case(args.operation, out, p, q, f, g);
     if constexpr (FORM == 2) affine_case(args.operation, out, p);
