@@ -125,7 +125,7 @@ def _by_transform_row(backend: CudaBackend, share: Share) -> Iterator[str]:
             rng = random.Random(f"{op.name} {field.name} {k}")
             residues = Residues(field.modulus, None, k | rng.getrandbits(32) & transforms.VARIANTS[op.name])
             arrays = {name: from_ints(transforms.elements(rng, field.modulus, 3 << k)) for name in op.operands}
-            request = op.decode(Call(3 << k, residues.param), payload_of(residues, arrays).data.cast("B"))
+            request = op.decode(Call(3 << k, residues.param), payload_of(op.name, residues, arrays).data.cast("B"))
             bad = _difference(backend, request, op.plan_by(request, traits, by))
             if bad is not None:
                 yield f"{op.name} {field.name} param={residues.param:#x} by {by} at index {bad}"
@@ -140,7 +140,7 @@ def _by_compiled_row(backend: CudaBackend, share: Share) -> Iterator[str]:
             residues = Residues(field.modulus, None, COMPILED_LOG_N | variant)
             arrays = {name: np.zeros((1 << COMPILED_LOG_N, PLAIN_BITS // LIMB_BITS), "<u4") for name in op.operands}
             call = Call(1 << COMPILED_LOG_N, residues.param)
-            request = op.decode(call, payload_of(residues, arrays).data.cast("B"))
+            request = op.decode(call, payload_of(op.name, residues, arrays).data.cast("B"))
             plan = op.plan_by(request, traits, row)
             small = op.proof_request(request, plan)
             bad = _difference(backend, small, op.proof_plan(small, plan, traits))

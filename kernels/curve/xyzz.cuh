@@ -6,6 +6,7 @@
 // end finds it (or a sum that is infinity indeed).
 #pragma once
 
+#include "base/own_memory.cuh"
 #include "curve/affine.cuh"
 
 namespace xyzz {
@@ -101,8 +102,9 @@ __device__ __forceinline__ void add_unchecked(Point<C>& p, const Point<C>& q) {
 
 // p = 2 p, any p (no point has order 2). dbl-2008-s-1: 6M + 3S.
 template <class C>
-__device__ __noinline__ void twice(Point<C>& p) {
+__device__ __noinline__ void twice(Point<C>& given) {
     using F = curve::FieldOf<C>;
+    Point<C>& p = own_memory::of(given);
     uint32_t u[C::LIMBS], v[C::LIMBS], w[C::LIMBS], s[C::LIMBS], m[C::LIMBS], x3[C::LIMBS];
     F::twice(u, p.y);
     F::square(v, u);
@@ -123,8 +125,10 @@ __device__ __noinline__ void twice(Point<C>& p) {
 
 // p += q, any p and q.
 template <class C>
-__device__ __noinline__ void add_affine(Point<C>& p, const Affine<C>& q) {
+__device__ __noinline__ void add_affine(Point<C>& given, const Affine<C>& added) {
     using F = curve::FieldOf<C>;
+    Point<C>& p = own_memory::of(given);
+    const Affine<C>& q = own_memory::of(added);
     if (curve::is_infinity(q)) return;
     if (is_infinity(p)) {
         set_affine(p, q);
@@ -149,8 +153,10 @@ __device__ __noinline__ void add_affine(Point<C>& p, const Affine<C>& q) {
 
 // p += q, any p and q.
 template <class C>
-__device__ __noinline__ void add(Point<C>& p, const Point<C>& q) {
+__device__ __noinline__ void add(Point<C>& given, const Point<C>& added) {
     using F = curve::FieldOf<C>;
+    Point<C>& p = own_memory::of(given);
+    const Point<C>& q = own_memory::of(added);
     if (is_infinity(q)) return;
     if (is_infinity(p)) {
         p = q;
