@@ -43,7 +43,6 @@ KINDS = (
 )
 OTHER = "other"
 
-_UNIFORM = re.compile(r"UR\d+")
 _FUNCTION = re.compile(r"^\s*Function : (\w+)", re.MULTILINE)
 _INSTRUCTION = re.compile(
     r"^\s*/\*([0-9a-f]+)\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)([^;]*);\s*/\* 0x[0-9a-f]{16} \*/\s*/\* 0x([0-9a-f]{16}) \*/",
@@ -112,32 +111,6 @@ def _stretch(name: str, lines: Sequence[Instruction]) -> Stretch:
     return Stretch(name, counts, sum(line.stall for line in lines))
 
 
-def uniform_arguments(lines: Sequence[Instruction]) -> dict[int, set[str]]:
-    """Of functions that are called, by their addresses: uniform registers that they read before they write them, which are
-    arguments then. What a pointer there leads to may still differ between lanes (kernels/base/own_memory.cuh)."""
-    starts = sorted({int(line.operands.split()[-1], 16) for line in lines if line.opcode.startswith("CALL.REL")})
-    found = {}
-    ends = [*starts[1:], lines[-1].address + 1] if starts else []
-    for start, end in zip(starts, ends, strict=True):
-        written: set[str] = set()
-        read: set[str] = set()
-        for line in (line for line in lines if start <= line.address < end):
-            target, *sources = line.operands.split(",")
-            if _UNIFORM.fullmatch(target.strip()) is None:
-                sources.append(target)
-                target = ""
-            read |= set(_UNIFORM.findall(",".join(sources))) - written
-            written |= {target.strip(), _following(target.strip())} if "64" in line.opcode else {target.strip()}
-        if read:
-            found[start] = read
-    return found
-
-
-def _following(register: str) -> str:
-    """The other half of a pair."""
-    return f"UR{int(register[2:]) + 1}" if register else ""
-
-
 def units_of(subject: str, arch: str) -> dict[str, Unit]:
     """The units to look at, by name. subject: an op, or a plan's number with four digits."""
     if subject.isdigit():
@@ -166,8 +139,6 @@ def report(units: dict[str, Unit], arch: str, disassembler: str, nvrtc: Nvrtc, o
         for kernel, lines in sorted(kernels(disassemble(compiled.data, disassembler)).items()):
             if only not in kernel:
                 continue
-            for address, registers_read in uniform_arguments(lines).items():
-                yield f"WARNING: {kernel}: the function at {address:#x} is given {', '.join(sorted(registers_read))}"
             for part in stretches(lines):
                 counts = " | ".join(str(part.counts[kind]) for kind in names)
                 yield f"| {name} | {kernel} | {registers[kernel]} | {part.name} | {part.clocks} | {part.instructions} | {counts} |"

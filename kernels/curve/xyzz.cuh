@@ -123,60 +123,56 @@ __device__ __noinline__ void twice(Point<C>& given) {
     limb::copy<C::LIMBS>(p.x, x3);
 }
 
-// p += q, any p and q.
+// p += q, any p and q. Lanes that double do so after all have met again (base/own_memory.cuh).
 template <class C>
 __device__ __noinline__ void add_affine(Point<C>& given, const Affine<C>& added) {
     using F = curve::FieldOf<C>;
     Point<C>& p = own_memory::of(given);
     const Affine<C>& q = own_memory::of(added);
-    if (curve::is_infinity(q)) return;
+    bool is_equal = false;
     if (is_infinity(p)) {
         set_affine(p, q);
-        return;
+    } else if (!curve::is_infinity(q)) {
+        Point<C> sum = p;
+        add_affine_unchecked(sum, q);
+        if (is_infinity(sum)) {
+            // The same x: q or -q.
+            uint32_t s[C::LIMBS];
+            F::multiply(s, q.y, p.zzz);
+            F::subtract(s, s, p.y);
+            is_equal = F::is_zero(s);
+            if (!is_equal) set_infinity(p);
+        } else {
+            p = sum;
+        }
     }
-    Point<C> sum = p;
-    add_affine_unchecked(sum, q);
-    if (!is_infinity(sum)) {
-        p = sum;
-        return;
-    }
-    // The same x: q or -q.
-    uint32_t s[C::LIMBS];
-    F::multiply(s, q.y, p.zzz);
-    F::subtract(s, s, p.y);
-    if (F::is_zero(s)) {
-        twice(p);
-    } else {
-        set_infinity(p);
-    }
+    if (own_memory::hidden(is_equal)) twice(p);
 }
 
-// p += q, any p and q.
+// p += q, any p and q; as add_affine.
 template <class C>
 __device__ __noinline__ void add(Point<C>& given, const Point<C>& added) {
     using F = curve::FieldOf<C>;
     Point<C>& p = own_memory::of(given);
     const Point<C>& q = own_memory::of(added);
-    if (is_infinity(q)) return;
+    bool is_equal = false;
     if (is_infinity(p)) {
         p = q;
-        return;
+    } else if (!is_infinity(q)) {
+        Point<C> sum = p;
+        add_unchecked(sum, q);
+        if (is_infinity(sum)) {
+            uint32_t s1[C::LIMBS], s2[C::LIMBS];
+            F::multiply(s1, p.y, q.zzz);
+            F::multiply(s2, q.y, p.zzz);
+            F::subtract(s1, s1, s2);
+            is_equal = F::is_zero(s1);
+            if (!is_equal) set_infinity(p);
+        } else {
+            p = sum;
+        }
     }
-    Point<C> sum = p;
-    add_unchecked(sum, q);
-    if (!is_infinity(sum)) {
-        p = sum;
-        return;
-    }
-    uint32_t s1[C::LIMBS], s2[C::LIMBS];
-    F::multiply(s1, p.y, q.zzz);
-    F::multiply(s2, q.y, p.zzz);
-    F::subtract(s1, s1, s2);
-    if (F::is_zero(s1)) {
-        twice(p);
-    } else {
-        set_infinity(p);
-    }
+    if (own_memory::hidden(is_equal)) twice(p);
 }
 
 // The affine form of any p: infinity's is zeros. Variable time. With i = 1 / ZZZ: 1 / ZZ = (ZZ i)^2, as ZZ^3 = ZZZ^2.

@@ -55,36 +55,6 @@ def test_moves_on_the_multiplier_are_no_products() -> None:
     assert dataclasses.replace(whole, clocks=0).instructions == 3
 
 
-def lines_of(*texts: str) -> list[sass.Instruction]:
-    parts = [text.split(" ", 1) for text in texts]
-    return [sass.Instruction(16 * i, op, rest[0] if rest else "", 1) for i, (op, *rest) in enumerate(parts)]
-
-
-@pytest.mark.parametrize(
-    ("first", "taken"),
-    [
-        ("LDL R4, [UR8]", {"UR8"}),
-        ("UIADD3 UR7, -UR7, UR9, URZ", {"UR7", "UR9"}),
-        ("STG.E desc[UR6][R2.64], R4", {"UR6"}),
-        ("ULDC UR4, c[0x0][0x20]", set()),
-        ("ULDC.64 UR6, c[0x0][0x208]", set()),
-    ],
-)
-def test_arguments_in_uniform_registers_are_seen(first: str, taken: set[str]) -> None:
-    """Of functions: the kernel itself may use them before the call."""
-    lines = lines_of(
-        "ULDC UR8, c[0x0][0x20]",
-        "IADD3 R1, R1, UR8, RZ",
-        "CALL.REL.NOINC 0x40",
-        "EXIT",
-        first,
-        "STG.E desc[UR7][R2.64], R4" if "UR6," in first else "NOP",
-        "IADD3 R5, R5, UR4, RZ" if "UR4" in first else "NOP",
-        "RET.REL.NODEC R4 0x0",
-    )
-    assert sass.uniform_arguments(lines) == ({0x40: taken} if taken else {})
-
-
 def test_the_units_of_an_op_and_of_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     units = sass.units_of("mod-mul", "sm_90")
     assert tuple(units.values()) == by_name("mod-mul").units(Traits("cuda", "sm_90", 1, 1 << 30))
