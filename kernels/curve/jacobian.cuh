@@ -35,6 +35,7 @@ __device__ __forceinline__ void to_xyzz(xyzz::Point<C>& q, const Point<C>& p) {
 template <class C>
 __device__ __noinline__ void twice(Point<C>& given) {
     using F = curve::FieldOf<C>;
+    COUNT_POINT_OPERATION();
     Point<C>& p = own_memory::of(given);
     uint32_t a[C::LIMBS], b[C::LIMBS], c[C::LIMBS], d[C::LIMBS], e[C::LIMBS];
     F::multiply(p.z, p.y, p.z);

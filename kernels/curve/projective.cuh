@@ -81,6 +81,7 @@ __device__ __forceinline__ void finish_sum(Point<C>& p, uint32_t* xx, uint32_t* 
 template <class C>
 __device__ __noinline__ void add(Point<C>& given, const Point<C>& added) {
     using F = curve::FieldOf<C>;
+    COUNT_POINT_OPERATION();
     Point<C>& p = own_memory::of(given);
     const Point<C>& q = own_memory::of(added);
     uint32_t xx[C::LIMBS], yy[C::LIMBS], zz[C::LIMBS], xy[C::LIMBS], yz[C::LIMBS], xz[C::LIMBS], t[C::LIMBS];
@@ -110,6 +111,7 @@ __device__ __noinline__ void add(Point<C>& given, const Point<C>& added) {
 template <class C>
 __device__ REPEATED void add_affine(Point<C>& p, const Affine<C>& q) {
     using F = curve::FieldOf<C>;
+    COUNT_POINT_OPERATION();
     uint32_t xx[C::LIMBS], yy[C::LIMBS], xy[C::LIMBS], yz[C::LIMBS], xz[C::LIMBS], t[C::LIMBS];
     F::multiply(xx, p.x, q.x);
     F::multiply(yy, p.y, q.y);
@@ -130,6 +132,7 @@ __device__ REPEATED void add_affine(Point<C>& p, const Affine<C>& q) {
 template <class C>
 __device__ __noinline__ void twice(Point<C>& given) {
     using F = curve::FieldOf<C>;
+    COUNT_POINT_OPERATION();
     Point<C>& p = own_memory::of(given);
     uint32_t yy[C::LIMBS], yy8[C::LIMBS], zz3b[C::LIMBS], sum[C::LIMBS], t[C::LIMBS];
     F::square(yy, p.y);

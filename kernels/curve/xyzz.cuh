@@ -66,6 +66,7 @@ __device__ __forceinline__ void finish_sum(Point<C>& sum, const uint32_t* r, con
 template <class C>
 __device__ __forceinline__ void add_affine_unchecked(Point<C>& p, const Affine<C>& q) {
     using F = curve::FieldOf<C>;
+    COUNT_POINT_OPERATION();
     uint32_t u[C::LIMBS], s[C::LIMBS], pp[C::LIMBS], ppp[C::LIMBS], product[C::LIMBS];
     F::multiply(u, q.x, p.zz);
     F::multiply(s, q.y, p.zzz);
@@ -83,6 +84,7 @@ __device__ __forceinline__ void add_affine_unchecked(Point<C>& p, const Affine<C
 template <class C>
 __device__ __forceinline__ void add_unchecked(Point<C>& p, const Point<C>& q) {
     using F = curve::FieldOf<C>;
+    COUNT_POINT_OPERATION();
     uint32_t u1[C::LIMBS], s1[C::LIMBS], u2[C::LIMBS], s2[C::LIMBS], pp[C::LIMBS];
     F::multiply(u1, p.x, q.zz);
     F::multiply(s1, p.y, q.zzz);
@@ -104,6 +106,7 @@ __device__ __forceinline__ void add_unchecked(Point<C>& p, const Point<C>& q) {
 template <class C>
 __device__ __noinline__ void twice(Point<C>& given) {
     using F = curve::FieldOf<C>;
+    COUNT_POINT_OPERATION();
     Point<C>& p = own_memory::of(given);
     uint32_t u[C::LIMBS], v[C::LIMBS], w[C::LIMBS], s[C::LIMBS], m[C::LIMBS], x3[C::LIMBS];
     F::twice(u, p.y);
