@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from limbd.harness import bench_inputs, machine, transforms
+from limbd.harness import bench_inputs, bench_multiplications, machine, transforms
 from limbd.harness.inputs import STRUCTURED, UNIFORM
 from limbd.harness.report import Record, summary
 from limbd.harness.textio import InputError
@@ -27,9 +27,11 @@ from limbd.kernels.source import Sources
 from limbd.ops import by_name
 from limbd.ops.base import LIMB_BYTES, Call, LaunchPlan, Limbs, Request, Traits, Unit
 from limbd.ops.constants import limbs_of_modulus
+from limbd.ops.msm import Msm
 from limbd.ops.ntt import param_of
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
+from limbd.ops.params.curves import Curve
 from limbd.ops.params.layout import from_ints
 from limbd.ops.transform_op import TransformOp
 from limbd.ops.transform_shape import Order
@@ -71,9 +73,10 @@ class WrongResult(AssertionError):
 
 @dataclass(frozen=True)
 class Case:
-    """One row of a benchmark. modulus: a field's name, or a hexadecimal integer. back_to_back: rounds in a sample. param: of
-    the request.
-    inputs: what its operands are: drawn from a set of limbd.harness.inputs, or one of limbd.harness.bench_inputs.KINDS."""
+    """One row of a benchmark. modulus: a field's name, or a hexadecimal integer; of multi-scalar multiplications a curve's
+    name. back_to_back: rounds in a sample. param: of the request, but for the curve.
+    inputs: what its operands are: drawn from a set of limbd.harness.inputs, or one of limbd.harness.bench_inputs.KINDS or
+    bench_multiplications.KINDS."""
 
     op: str
     modulus: str
@@ -91,16 +94,29 @@ class Case:
         return f"{self.op} {self.modulus} n={self.n}{param}{inputs}{rounds}"
 
     @property
+    def curve(self) -> Curve | None:
+        return bench_multiplications.curve_of(self.op, self.modulus) if self._multiplies else None
+
+    @property
     def field(self) -> Field | None:
-        return fields.by_name(self.modulus)
+        return None if self._multiplies else fields.by_name(self.modulus)
 
     @property
     def value(self) -> int:
+        """The modulus; of multi-scalar multiplications that of the scalars."""
+        if self.curve:
+            return self.curve.order
         return self.field.modulus if self.field else int(self.modulus, 16)
+
+    @property
+    def _multiplies(self) -> bool:
+        return bench_multiplications.is_multiplication(self.op)
 
     @property
     def call(self) -> Call:
         """The modulus stands in the payload where it fits."""
+        if self.curve:
+            return Call(self.n, self.param | bench_multiplications.param_of(self.curve))
         return Call(self.n, self.param, self.field if self.value >> 256 else None)
 
 
@@ -110,13 +126,20 @@ ODD_256 = f"{(1 << 256) - (1 << 200) - 0x12345:x}"
 
 
 def with_rounds(case: Case) -> tuple[Case, ...]:
-    """The case and, where it is small, the same once more with rounds back to back."""
+    """The case and, where it is small, the same once more with rounds back to back; not of multi-scalar multiplications,
+    which are many launches each."""
+    if bench_multiplications.is_multiplication(case.op):
+        return (case,)
     small = SMALL if by_name(case.op).elementwise else SMALL_TRANSFORMS
     return (case, dataclasses.replace(case, back_to_back=SMALL_ROUNDS)) if case.n <= small else (case,)
 
 
 def transform_case(op: str, field: str, n: int, param: int) -> Case:
     return Case(op, field, n, LARGE_SAMPLES if n > LARGE_TRANSFORMS else SAMPLES, param=param)
+
+
+def multiplication_case(op: str, curve: str, n: int, param: int, inputs: str) -> Case:
+    return Case(op, curve, n, LARGE_SAMPLES if n > LARGE_TRANSFORMS else SAMPLES, inputs=inputs, param=param)
 
 
 # The cases that the project's speed claims rest on.
@@ -163,12 +186,15 @@ CASES = (
         for k in range(10, 23, 2)
         for case in with_rounds(transform_case("quotient", field, 1 << k, k))
     ),
+    *(multiplication_case(*each) for each in bench_multiplications.measured()),
 )
 
 
 def cases_of(op: str, moduli: Sequence[str], sizes: Sequence[int], samples: int, inputs: str = UNIFORM) -> list[Case]:
     """Every modulus with every n; small n once more, back to back. Ops on whole transforms: one of n elements. Raises
-    InputError where n is no size of one."""
+    InputError where n is no size of one, or the inputs are another op's."""
+    if inputs in bench_multiplications.KINDS and not bench_multiplications.is_multiplication(op):
+        raise InputError(f"{inputs}: {op} has no scalars")
     single = [Case(op, m, n, samples, inputs=inputs, param=param_of_one(op, n)) for m in moduli for n in sizes]
     return [wanted for case in single for wanted in with_rounds(case)]
 
@@ -176,7 +202,7 @@ def cases_of(op: str, moduli: Sequence[str], sizes: Sequence[int], samples: int,
 def param_of_one(op: str, n: int, order: Order = Order.NN) -> int:
     """The param word of a request for n elements: of ops on whole transforms, for one forward transform. Raises InputError
     where n is no size of one."""
-    if by_name(op).elementwise:
+    if by_name(op).elementwise or bench_multiplications.is_multiplication(op):
         return 0
     if n & (n - 1):
         raise InputError(f"{op}: n = {n} is no power of two")
@@ -230,7 +256,7 @@ def case_record(case: Case) -> Record:
     return {
         "op": case.op,
         "modulus": f"{case.value:x}",
-        "field": case.field.name if case.field else None,
+        "field": case.field.name if case.field else case.curve.name if case.curve else None,
         "n": case.n,
         "metric": "kernel_ms",
         "back_to_back": case.back_to_back,
@@ -267,9 +293,9 @@ def plan_record(backend: Measurable, plan: LaunchPlan) -> Record:
 
 
 def tuning_record(request: Request, traits: Traits) -> Record | None:
-    """The row of ops/tuning.py that the plan was made with; None for ops without one."""
+    """The row of ops/tuning.py or its like that the plan was made with; None for ops without one."""
     op = request.op.name
-    if isinstance(request.op, TransformOp):
+    if isinstance(request.op, TransformOp | Msm):
         return dataclasses.asdict(request.op.row(request, traits))
     if op == "mod-inv-batch":
         row = batch_tuning(traits.kind, traits.arch, request.element_bytes // LIMB_BYTES).row(request.n)
@@ -335,6 +361,8 @@ def request_of(case: Case, seed: int) -> Request:
 def batch_of(case: Case, seed: int) -> tuple[Request, Limbs]:
     """request_of(), and the payload that its arrays are views of."""
     op, call = by_name(case.op), case.call
+    if case.curve:
+        return bench_multiplications.batch(op, call, case.inputs, seed)
     payload = np.zeros((op.payload_bytes(call) or 0) // 4, dtype="<u4")
     if call.field is None:
         payload[:8] = np.frombuffer(case.value.to_bytes(32, "little"), "<u4")
@@ -357,7 +385,8 @@ def zero_rows(result: Limbs) -> int:
 
 
 def empty_result(request: Request) -> Limbs:
-    return np.empty((request.n, request.element_bytes // 4), dtype="<u4")
+    count = request.op.result_count(Call(request.n, request.param, request.field))
+    return np.empty((count, request.element_bytes // 4), dtype="<u4")
 
 
 def below(array: Limbs, modulus: int, generator: np.random.Generator) -> None:
@@ -414,7 +443,7 @@ def check(request: Request, result: Limbs, reference: Reference | None = None, m
     """Compares results, at most so many, with the reference (default: the op's own); returns how many were compared.
     Raises WrongResult."""
     if not request.op.elementwise:
-        return _check_transforms(request, result, most)
+        return _check_whole(request, result, most)
     rows = _rows(request.n, most)
     arrays = {name: np.ascontiguousarray(array[rows]) for name, array in request.arrays.items()}
     part = dataclasses.replace(request, n=len(rows), arrays=arrays)
@@ -426,9 +455,12 @@ def check(request: Request, result: Limbs, reference: Reference | None = None, m
     return len(rows)
 
 
-def _check_transforms(request: Request, result: Limbs, most: int) -> int:
-    """Whole transforms where one is no longer than `most`, else a few results by the definition."""
-    bad, compared = transforms.wrong(request, result, most)
+def _check_whole(request: Request, result: Limbs, most: int) -> int:
+    """Whole transforms where one is no longer than `most`, else a few results by the definition; every sum of multiples."""
+    if isinstance(request.op, Msm):
+        bad, compared = bench_multiplications.wrong(request, result)
+    else:
+        bad, compared = transforms.wrong(request, result, most)
     if bad is not None:
         raise WrongResult(f"{_told(request)}: wrong at index {bad} of {request.n}")
     return compared

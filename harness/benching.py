@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
-from limbd.harness import bench, bench_compare, bench_view, machine, report
-from limbd.harness.textio import InputError
+from limbd.harness import bench, bench_compare, bench_multiplications, bench_view, machine, report
+from limbd.harness.textio import InputError, parse_modulus
 from limbd.ops.params import fields
 from limbd.ops.status import ServiceError, Status
 from limbd.worker.config import Config
@@ -63,9 +63,12 @@ def read(path: Path) -> list[report.Record]:
         raise InputError(f"{path}: {error}") from None
 
 
-def modulus_name(text: str, value: int) -> str:
-    """How a case names a modulus that was written as `text`: a field's name, or hexadecimal."""
-    field = fields.by_name(text)
+def modulus_name(op: str, text: str) -> str:
+    """How a case names a modulus that was written as `text`: a field's name, or hexadecimal; a curve's name where the op
+    takes one. Raises InputError."""
+    if bench_multiplications.is_multiplication(op):
+        return bench_multiplications.curve_of(op, text).name
+    value, field = parse_modulus(text), fields.by_name(text)
     return field.name if field else f"{value:x}"
 
 

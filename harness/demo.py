@@ -12,10 +12,12 @@ from rich.table import Table
 
 from limbd.harness.asking import progress
 from limbd.harness.vectors.demo import DemoBatch, demo_batches
+from limbd.ops import by_name
 from limbd.ops.status import LimbdError
 from limbd.worker.client import Client
 from limbd.worker.device.host_compiler import REMEDY as COMPILER_REMEDY
 from limbd.worker.device.nvrtc import REMEDY as GPU_REMEDY
+from limbd.worker.exchange import exchange_of_arrays
 from limbd.worker.link import Report
 
 # What tables are laid out for where the output is no terminal.
@@ -58,7 +60,10 @@ def ask(client: Client, batch: DemoBatch) -> Row:
     """One batch there and back, and the comparison."""
     operands = list(batch.operands.values())
     begin = time.perf_counter()
-    pending = client.submit(batch.op, operands, batch.modulus, param=batch.param)
+    if batch.curve:
+        pending = client.send(exchange_of_arrays(by_name(batch.op), batch.n, batch.param, operands))
+    else:
+        pending = client.submit(batch.op, operands, batch.modulus, param=batch.param)
     trouble = ""
     try:
         results = pending.result()
@@ -81,7 +86,7 @@ def closing_lines(rows: list[Row], remarks: list[str]) -> list[str]:
     if names & {"cpu", "reference"}:
         lines.append(f"to run them on an NVIDIA GPU: {GPU_REMEDY}")
     wrong = sum(1 for row in rows if row.trouble)
-    total = sum(row.batch.n for row in rows)
+    total = sum(row.batch.results for row in rows)
     if wrong:
         return [*lines, f"{wrong} of {len(rows)} batches are NOT identical to the known answers"]
     return [*lines, f"all {len(rows)} batches, {total:,} results, are identical to the known answers"]
@@ -122,7 +127,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     verdict = f"[bold red]{escape(row.trouble)}[/]" if row.trouble else "[green]identical[/]"
     return (
         row.batch.op,
-        row.batch.field.name,
+        row.batch.curve.name if row.batch.curve else row.batch.field.name,
         str(row.batch.n),
         report.backend if report else "-",
         f"{kernel:.4f}" if report else "-",

@@ -21,15 +21,18 @@ from typing import Any
 
 from limbd.harness import (
     bench,
+    bench_multiplications,
     exhaustive,
     fuzz,
     kat,
     long_batches,
+    multiplication_laws,
     report,
     sanitize_cases,
     transforms,
     worker_check,
 )
+from limbd.harness.groups import GROUPS
 from limbd.ops import OPS
 from limbd.worker.client import Client
 from limbd.worker.device import driver, nvml
@@ -41,9 +44,18 @@ PART_SECONDS = 540.0
 # Of the known answers' transforms through the backend object; through frames fewer, for the sake of time.
 LARGEST_RECIPE, LARGEST_BY_FRAME = 24, 22
 
+# Pairs whose sums are compared with other sums of the same.
+LAWS_LOG_N = 20
+
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
 # Processes that share the cases of each.
 SANITIZER_SHARES = 3
+
+
+def _kind(op: str) -> str | None:
+    if bench_multiplications.is_multiplication(op):
+        return "multiplications"
+    return "transforms" if op in transforms.VARIANTS else None
 
 
 @dataclass
@@ -61,8 +73,10 @@ class Check:
         return self.options.ops or [op.name for op in OPS]
 
     @property
-    def transforms_alone(self) -> bool:
-        return set(self.ops) <= transforms.VARIANTS.keys()
+    def alone(self) -> str | None:
+        """Of sanitize_cases.ALONE, where no other ops were asked for."""
+        kinds = {_kind(op) for op in self.ops}
+        return kinds.pop() if len(kinds) == 1 else None
 
     def backend(self, **options: Any) -> CudaBackend:
         return CudaBackend(self.options.device, cache=Cache(self.options.cache_dir), **options)
@@ -93,14 +107,14 @@ def check_kat(check: Check) -> None:
             found.print()
             check.verdict("vectors", found.ok, passed=found.passed, failed=found.failed, failures=found.failures[:10])
         if check.due("block edges"):
-            chosen = sanitize_cases.transform_failures if check.transforms_alone else sanitize_cases.failures
-            wrong = chosen(backend)
+            wrong = sanitize_cases.chosen(backend, check.alone)
             check.verdict("block edges", not wrong, failures=wrong[:10])
         for op in (op for op in OPS if op.name in check.ops):
             case = f"exhaustive {op.name}"
             if check.due(case):
                 wrong, compared = exhaustive.run(backend, op)
                 check.verdict(case, not wrong, compared=compared, failures=wrong[:10])
+        _check_laws(check, backend)
     finally:
         backend.close()
     if check.due("vectors through frames"):
@@ -108,6 +122,15 @@ def check_kat(check: Check) -> None:
             found = kat.run(client, check.ops, name="limbd pipe --backend cuda", largest=LARGEST_BY_FRAME)
         found.print()
         check.verdict("vectors through frames", found.ok, passed=found.passed, failed=found.failed)
+
+
+def _check_laws(check: Check, backend: CudaBackend) -> None:
+    """Split, permuted and negated sums of many points, which need no reference."""
+    for curve, name in GROUPS:
+        case = f"laws msm-{name} {curve.name} 2^{LAWS_LOG_N}"
+        if f"msm-{name}" in check.ops and not curve.toy and check.due(case):
+            broken = multiplication_laws.broken(backend, curve, name, 1 << LAWS_LOG_N)
+            check.verdict(case, not broken, failures=broken)
 
 
 def check_fuzz(check: Check) -> None:
@@ -181,7 +204,7 @@ def _sanitize(check: Check, tool: str, name: str, index: int) -> tuple[bool, str
     options = ["--report-api-errors", "no"] if name == "memcheck" else []
     command = [tool, "--tool", name, *options, "--error-exitcode", "9"]
     command += [sys.executable, "-m", "limbd.harness.sanitize_cases", "--share", str(index), str(SANITIZER_SHARES)]
-    command += ["--transforms"] * check.transforms_alone
+    command += ["--alone", check.alone] if check.alone else []
     left = max(10.0, check.end - time.monotonic())
     begin = time.monotonic()
     try:

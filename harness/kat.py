@@ -12,7 +12,7 @@ from limbd.harness import long_batches
 from limbd.harness.inputs import Residues
 from limbd.harness.targets import BackendTarget, ClientTarget, Target, asked_as, can_ask
 from limbd.harness.vectors import Vectors, load
-from limbd.harness.vectors.recipes import USUAL_LOG_N, Recipe, recipes
+from limbd.harness.vectors.recipes import USUAL_LOG_N, AnyRecipe, recipes
 from limbd.ops import OPS, by_name
 from limbd.ops.base import Limbs
 from limbd.ops.params.layout import to_ints, value_of
@@ -150,7 +150,7 @@ def _judge(target: Target, batch: Vectors, report: Report) -> None:
         report.failures.append(_describe(target, batch, residues, results, bad, wrong))
 
 
-def _judge_recipe(target: Target, recipe: Recipe, report: Report) -> None:
+def _judge_recipe(target: Target, recipe: AnyRecipe, report: Report) -> None:
     """All results of a recipe pass or fail together."""
     row, told = report.named(recipe.op, "recipes"), f"FAILED {recipe.op} recipe {recipe.name}"
     try:

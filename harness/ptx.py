@@ -26,7 +26,13 @@ _CALL = re.compile(r"(\w+)\s*,\s*\(([^)]*)\)")
 _REGISTER = re.compile(r"\br_\w+")
 _ASSIGNMENT = re.compile(r"   (r_\w+) = ")
 ANYTHING = 0xA5A5A5A5
-_SPECIAL = {"%tid.x": "tid", "%ctaid.x": "ctaid", "%ntid.x": "ntid", "%nctaid.x": "nctaid"}
+_SPECIAL = {
+    "%tid.x": "tid",
+    "%ctaid.x": "ctaid",
+    "%ntid.x": "ntid",
+    "%nctaid.x": "nctaid",
+    "%lanemask_eq": "(1 << tid % 32)",
+}
 
 
 class UnknownInstruction(Exception):

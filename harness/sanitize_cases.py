@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import TypeVar
@@ -16,17 +16,21 @@ from typing import TypeVar
 import numpy as np
 
 from limbd.harness import transforms
+from limbd.harness.groups import GROUPS, group_of
 from limbd.harness.inputs import PLAIN_BITS, Residues, operands
 from limbd.harness.kat import first_difference
+from limbd.harness.multiplications import Multiples, Multiplication
 from limbd.harness.targets import BackendTarget, payload_of
 from limbd.ops import OPS
 from limbd.ops.base import LIMB_BYTES, Call, LaunchPlan, Limbs, Request, Traits
 from limbd.ops.mod_inv_batch import MOD_INV_BATCH, launch_with
+from limbd.ops.msm_tuning import MsmRow, with_width
 from limbd.ops.ntt import NTT
 from limbd.ops.params.base import LIMB_BITS
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.layout import from_ints
 from limbd.ops.quotient import QUOTIENT
+from limbd.ops.reference.msm import proof_points, sum_of
 from limbd.ops.split import elementwise_plan
 from limbd.ops.tuning import BatchRow, batch_tuning, transform_rows
 from limbd.worker.device.cuda import CudaBackend
@@ -90,12 +94,63 @@ WHOLE = Share()
 def failures(backend: CudaBackend, share: Share = WHOLE) -> list[str]:
     """Every case whose answer is not the reference's. Small batches of mod-inv-batch run mod-inv's kernel: its own
     kernel is launched here by each row of its tuning, several elements a thread."""
-    return [*_by_op(backend, share), *_by_batch_row(backend, share), *transform_failures(backend, share)]
+    return [
+        *_by_op(backend, share),
+        *_by_batch_row(backend, share),
+        *transform_failures(backend, share),
+        *multiplication_failures(backend, share),
+    ]
+
+
+# What a run may be confined to, beside everything.
+ALONE = ("transforms", "multiplications")
+
+
+def chosen(backend: CudaBackend, alone: str | None, share: Share = WHOLE) -> list[str]:
+    """The failures of everything, or of one of ALONE."""
+    of = {"transforms": transform_failures, "multiplications": multiplication_failures}
+    return (of[alone] if alone else failures)(backend, share)
 
 
 def transform_failures(backend: CudaBackend, share: Share = WHOLE) -> list[str]:
     """Those of ntt and quotient."""
     return [*_by_transform(backend, share), *_by_transform_row(backend, share), *_by_compiled_row(backend, share)]
+
+
+def multiplication_failures(backend: CudaBackend, share: Share = WHOLE) -> list[str]:
+    """Those of msm-g1 and msm-g2."""
+    return list(_by_multiplication(backend, share))
+
+
+# Around a warp and the sort's tiles of one and of many blocks; pairs of points that are equal, opposite and infinite.
+MULTIPLIED = (0, 1, 2, 31, 32, 33, 237, 1025)
+
+
+def _by_multiplication(backend: CudaBackend, share: Share) -> Iterator[str]:
+    """Every group, in variable and constant work, in one vector and in two; windows of one pass of the sort and of two."""
+    kinds = product(GROUPS, (False, True), MULTIPLIED)
+    for (curve, name), constant, n in share.take(kinds):
+        rng = random.Random(f"{curve.name} {name} {constant} {n}")
+        edge_scalars, edge_points = proof_points(curve, group_of(curve, name))
+        known = Multiples(curve, name, "sanitized", n)
+        points = [rng.choice((point, *edge_points)) for point in known.points]
+        vectors = 2 if n in (33, 237) else 1
+        scalars = [rng.choice((rng.randrange(2**256), *edge_scalars)) for _ in range(n * vectors)]
+        asked = Multiplication(curve, name, scalars, points, vectors, True, constant)
+        right = [sum_of([s % curve.order for s in part], points, curve) for part in _vectors(scalars, vectors)]
+        # A short one has narrow windows; wide ones sort in two passes.
+        for row_of in (None, _wide) if n in (33, 1025) else (None,):
+            if asked.answer(backend, row_of) != right:
+                yield f"msm-{name} {curve.name} n={n} vectors={vectors} constant={constant} wide={row_of is not None}"
+
+
+def _wide(count: int) -> MsmRow:
+    return with_width(13, 8, 4, 3, 2, "sanitized")
+
+
+def _vectors(scalars: Sequence[int], vectors: int) -> list[Sequence[int]]:
+    size = len(scalars) // vectors
+    return [scalars[v * size : (v + 1) * size] for v in range(vectors)]
 
 
 def _by_transform(backend: CudaBackend, share: Share) -> Iterator[str]:
@@ -125,7 +180,7 @@ def _by_transform_row(backend: CudaBackend, share: Share) -> Iterator[str]:
             rng = random.Random(f"{op.name} {field.name} {k}")
             residues = Residues(field.modulus, None, k | rng.getrandbits(32) & transforms.VARIANTS[op.name])
             arrays = {name: from_ints(transforms.elements(rng, field.modulus, 3 << k)) for name in op.operands}
-            request = op.decode(Call(3 << k, residues.param), payload_of(residues, arrays).data.cast("B"))
+            request = op.decode(Call(3 << k, residues.param), payload_of(op.name, residues, arrays).data.cast("B"))
             bad = _difference(backend, request, op.plan_by(request, traits, by))
             if bad is not None:
                 yield f"{op.name} {field.name} param={residues.param:#x} by {by} at index {bad}"
@@ -140,7 +195,7 @@ def _by_compiled_row(backend: CudaBackend, share: Share) -> Iterator[str]:
             residues = Residues(field.modulus, None, COMPILED_LOG_N | variant)
             arrays = {name: np.zeros((1 << COMPILED_LOG_N, PLAIN_BITS // LIMB_BITS), "<u4") for name in op.operands}
             call = Call(1 << COMPILED_LOG_N, residues.param)
-            request = op.decode(call, payload_of(residues, arrays).data.cast("B"))
+            request = op.decode(call, payload_of(op.name, residues, arrays).data.cast("B"))
             plan = op.plan_by(request, traits, row)
             small = op.proof_request(request, plan)
             bad = _difference(backend, small, op.proof_plan(small, plan, traits))
@@ -200,12 +255,12 @@ def _operands(op: str, names: tuple[str, ...], modulus: int, n: int, bits: int =
 def main(arguments: list[str] | None = None) -> int:
     """Exit status 1 and the cases on stdout where an answer is not the reference's."""
     parser = argparse.ArgumentParser(prog="python -m limbd.harness.sanitize_cases", description=__doc__.split("\n")[0])
-    parser.add_argument("--transforms", action="store_true", help="ntt and quotient alone")
+    parser.add_argument("--alone", choices=ALONE, help="ntt and quotient alone, or msm-g1 and msm-g2")
     parser.add_argument("--share", type=int, nargs=2, default=(0, 1), metavar=("INDEX", "OF"), help="a part of them")
     options = parser.parse_args(arguments)
     share = Share(*options.share)
     backend = CudaBackend(poison=True, separate=True)
-    found = (transform_failures if options.transforms else failures)(backend, share)
+    found = chosen(backend, options.alone, share)
     backend.close()
     for text in found:
         print(f"FAILED {text}")

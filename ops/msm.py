@@ -9,7 +9,7 @@ import numpy as np
 
 from limbd.ops.base import LIMB_BYTES, Call, LaunchPlan, Limbs, Op, Request, Traits, Unit, check_length
 from limbd.ops.msm_plan import SCALAR_BYTES, Question, plan_of
-from limbd.ops.msm_tuning import msm_row
+from limbd.ops.msm_tuning import MsmRow, msm_row
 from limbd.ops.msm_units import bases_kernels
 from limbd.ops.params import curves
 from limbd.ops.params.curves import CURVES, Curve, Group, GroupName
@@ -115,6 +115,11 @@ class Msm(Op):
     def plan(self, request: Request, traits: Traits) -> LaunchPlan:
         question = self.question(request)
         return plan_of(question, traits, partial(msm_row, traits.kind, traits.arch, question.curve, self.group))
+
+    def row(self, request: Request, traits: Traits) -> MsmRow:
+        """The tuning row of a plan in one piece."""
+        question = self.question(request)
+        return msm_row(traits.kind, traits.arch, question.curve, self.group, max(1, question.count))
 
     def bad_element(self, word: int) -> RequestError:
         return RequestError(Status.BAD_ELEMENT, REASONS[word & (1 << REASON_BITS) - 1], index=word >> REASON_BITS)

@@ -126,7 +126,15 @@ class Client(Calls):
     ) -> Pending:
         """Sends a request and returns at once when its last byte has left; answers that come meanwhile are taken in.
         An array may be changed again as soon as this returns."""
-        return self._submit(exchange(op, operands, modulus, param=param, domain=domain))
+        return self.send(exchange(op, operands, modulus, param=param, domain=domain))
+
+    def send(self, asked: Exchange) -> Pending:
+        """As submit, for a question that is made already."""
+        with self._lock:
+            self._channel.queue(asked)
+            self._pump(lambda: self._channel.sent)
+            asked.buffers.clear()
+        return Pending(self, asked)
 
     def replay(self, frame: bytes) -> Any:
         """Sends a kept frame as it is; the answer is an array. ValueError where it is no frame of version 1."""
@@ -134,7 +142,7 @@ class Client(Calls):
 
     def ask(self, asked: Exchange) -> Any:
         """A question that is made already, and its answer."""
-        return self._submit(asked).result()
+        return self.send(asked).result()
 
     def remarks(self) -> list[str]:
         """What a local worker said on stderr besides the reports, last lines only."""
@@ -158,13 +166,6 @@ class Client(Calls):
 
     def _invert(self, n: int, x: Values, modulus: Modulus) -> Any:
         return self.call(self.inverse_op(n), [x], modulus)
-
-    def _submit(self, asked: Exchange) -> Pending:
-        with self._lock:
-            self._channel.queue(asked)
-            self._pump(lambda: self._channel.sent)
-            asked.buffers.clear()
-        return Pending(self, asked)
 
     def _await(self, asked: Exchange) -> None:
         with self._lock:

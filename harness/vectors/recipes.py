@@ -2,7 +2,7 @@
 
 A recipe is a transform of x[i] = a^i, whose results are known in closed form: with omega of order n = 2^k and a coset's
 shift s, X[j] = sum of (a s omega^j)^i = ((a s)^n - 1) / (a s omega^j - 1). Stored are some of them, which others computed;
-the closed form judges every result.
+the closed form judges every result. Those of multi-scalar multiplications: multiplication_recipes.py.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from limbd.harness.inputs import Residues
 from limbd.harness.vectors import FOLDER, SCHEMA
 from limbd.harness.vectors.collected import read_json
+from limbd.harness.vectors.multiplication_recipes import USUAL, MultiplicationRecipe, read_rows, rows_of
 from limbd.ops.base import Limbs
 from limbd.ops.domain import ELEMENT_BYTES
 from limbd.ops.ntt import NTT, param_of
@@ -104,11 +105,16 @@ def _powers(modulus: int, a: int, n: int) -> Limbs:
     return out
 
 
-def recipes(op: str, largest: int = USUAL_LOG_N) -> Iterator[Recipe]:
-    """The shipped recipes of an op up to 2^largest."""
+AnyRecipe = Recipe | MultiplicationRecipe
+
+
+def recipes(op: str, largest: int = USUAL_LOG_N) -> Iterator[AnyRecipe]:
+    """The shipped recipes of an op up to 2^largest; of multi-scalar multiplications, each pair of which is much more work,
+    fewer of those that everybody runs."""
     document = msgpack.unpackb((FOLDER / FILE).read_bytes())
     if document.get("schema") != SCHEMA:
         raise ValueError(f"{FILE} is not of schema {SCHEMA}")
+    yield from read_rows(document, op, USUAL if largest <= USUAL_LOG_N else 1 << largest)
     for row in document["ntt"] if op == NTT.name else ():
         if row["k"] <= largest:
             a, omega, shift, *values = map(int, unpack(row["values"]))
@@ -117,8 +123,9 @@ def recipes(op: str, largest: int = USUAL_LOG_N) -> Iterator[Recipe]:
 
 def write_recipes(source: Path, folder: Path) -> None:
     """Checks each stored result by its closed form, and writes the file. Raises ValueError."""
-    rows = [_row(row) for row in read_json(source / COLLECTED)["ntt"]]
-    (folder / FILE).write_bytes(msgpack.packb({"schema": SCHEMA, "ntt": rows}))
+    collected = read_json(source / COLLECTED)
+    rows = {"ntt": [_row(row) for row in collected["ntt"]], "msm": list(rows_of(collected))}
+    (folder / FILE).write_bytes(msgpack.packb({"schema": SCHEMA, "label": collected["label"], **rows}))
 
 
 def _row(collected: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/element.cuh"
+#include "base/own_memory.cuh"
 #include "curve/projective.cuh"
 #include "curve/xyzz.cuh"
 
@@ -118,8 +119,9 @@ __device__ __forceinline__ uint32_t run_at(const uint32_t* runs, uint32_t count,
 
 // The sum of entries begin .. end-1 by complete additions.
 template <class M>
-__device__ __noinline__ void sum_again(typename M::Sum& sum, const uint32_t* points, const uint32_t* entries, uint32_t begin,
+__device__ __noinline__ void sum_again(typename M::Sum& given, const uint32_t* points, const uint32_t* entries, uint32_t begin,
                                        uint32_t end) {
+    typename M::Sum& sum = own_memory::of(given);
     set_infinity(sum);
     for (uint32_t at = begin; at < end; ++at) {
         curve::Affine<typename M::Group> point;

@@ -46,6 +46,11 @@ typedef long long int64_t;
 #define REPEATED __attribute__((noinline))
 #endif
 
+// Where a function adds or doubles points: counted in host builds with -DKERNEL_COUNT (host/counter.hpp), else nothing.
+#ifndef KERNEL_COUNT
+#define COUNT_POINT_OPERATION() ((void)0)
+#endif
+
 // Checks of a function's contract: compiled in with -DKERNEL_VERIFY, else nothing (the condition is not evaluated).
 #ifndef KERNEL_VERIFY
 #define VERIFY(condition) ((void)0)

@@ -2,6 +2,7 @@
 // of doublings are done here and sums in XYZZ coordinates.
 #pragma once
 
+#include "base/own_memory.cuh"
 #include "curve/xyzz.cuh"
 
 namespace jacobian {
@@ -32,8 +33,10 @@ __device__ __forceinline__ void to_xyzz(xyzz::Point<C>& q, const Point<C>& p) {
 
 // p = 2 p, any p. dbl-2009-l: 2M + 5S.
 template <class C>
-__device__ __noinline__ void twice(Point<C>& p) {
+__device__ __noinline__ void twice(Point<C>& given) {
     using F = curve::FieldOf<C>;
+    COUNT_POINT_OPERATION();
+    Point<C>& p = own_memory::of(given);
     uint32_t a[C::LIMBS], b[C::LIMBS], c[C::LIMBS], d[C::LIMBS], e[C::LIMBS];
     F::multiply(p.z, p.y, p.z);
     F::twice(p.z, p.z);

@@ -5,6 +5,7 @@
 // 7, 8 and 9 (a = 0). m3b is a product by 3 b. Where the paper adds two products, they are reduced together.
 #pragma once
 
+#include "base/own_memory.cuh"
 #include "curve/affine.cuh"
 
 namespace projective {
@@ -78,8 +79,11 @@ __device__ __forceinline__ void finish_sum(Point<C>& p, uint32_t* xx, uint32_t* 
 
 // p += q. Algorithm 7: 12M + 2 m3b.
 template <class C>
-__device__ __noinline__ void add(Point<C>& p, const Point<C>& q) {
+__device__ __noinline__ void add(Point<C>& given, const Point<C>& added) {
     using F = curve::FieldOf<C>;
+    COUNT_POINT_OPERATION();
+    Point<C>& p = own_memory::of(given);
+    const Point<C>& q = own_memory::of(added);
     uint32_t xx[C::LIMBS], yy[C::LIMBS], zz[C::LIMBS], xy[C::LIMBS], yz[C::LIMBS], xz[C::LIMBS], t[C::LIMBS];
     F::multiply(xx, p.x, q.x);
     F::multiply(yy, p.y, q.y);
@@ -107,6 +111,7 @@ __device__ __noinline__ void add(Point<C>& p, const Point<C>& q) {
 template <class C>
 __device__ REPEATED void add_affine(Point<C>& p, const Affine<C>& q) {
     using F = curve::FieldOf<C>;
+    COUNT_POINT_OPERATION();
     uint32_t xx[C::LIMBS], yy[C::LIMBS], xy[C::LIMBS], yz[C::LIMBS], xz[C::LIMBS], t[C::LIMBS];
     F::multiply(xx, p.x, q.x);
     F::multiply(yy, p.y, q.y);
@@ -125,8 +130,10 @@ __device__ REPEATED void add_affine(Point<C>& p, const Affine<C>& q) {
 
 // p = 2 p. Algorithm 9: 6M + 2S + 1 m3b.
 template <class C>
-__device__ __noinline__ void twice(Point<C>& p) {
+__device__ __noinline__ void twice(Point<C>& given) {
     using F = curve::FieldOf<C>;
+    COUNT_POINT_OPERATION();
+    Point<C>& p = own_memory::of(given);
     uint32_t yy[C::LIMBS], yy8[C::LIMBS], zz3b[C::LIMBS], sum[C::LIMBS], t[C::LIMBS];
     F::square(yy, p.y);
     multiply_small<F, 8>(yy8, yy);

@@ -6,6 +6,7 @@
 // end finds it (or a sum that is infinity indeed).
 #pragma once
 
+#include "base/own_memory.cuh"
 #include "curve/affine.cuh"
 
 namespace xyzz {
@@ -65,6 +66,7 @@ __device__ __forceinline__ void finish_sum(Point<C>& sum, const uint32_t* r, con
 template <class C>
 __device__ __forceinline__ void add_affine_unchecked(Point<C>& p, const Affine<C>& q) {
     using F = curve::FieldOf<C>;
+    COUNT_POINT_OPERATION();
     uint32_t u[C::LIMBS], s[C::LIMBS], pp[C::LIMBS], ppp[C::LIMBS], product[C::LIMBS];
     F::multiply(u, q.x, p.zz);
     F::multiply(s, q.y, p.zzz);
@@ -82,6 +84,7 @@ __device__ __forceinline__ void add_affine_unchecked(Point<C>& p, const Affine<C
 template <class C>
 __device__ __forceinline__ void add_unchecked(Point<C>& p, const Point<C>& q) {
     using F = curve::FieldOf<C>;
+    COUNT_POINT_OPERATION();
     uint32_t u1[C::LIMBS], s1[C::LIMBS], u2[C::LIMBS], s2[C::LIMBS], pp[C::LIMBS];
     F::multiply(u1, p.x, q.zz);
     F::multiply(s1, p.y, q.zzz);
@@ -101,8 +104,10 @@ __device__ __forceinline__ void add_unchecked(Point<C>& p, const Point<C>& q) {
 
 // p = 2 p, any p (no point has order 2). dbl-2008-s-1: 6M + 3S.
 template <class C>
-__device__ __noinline__ void twice(Point<C>& p) {
+__device__ __noinline__ void twice(Point<C>& given) {
     using F = curve::FieldOf<C>;
+    COUNT_POINT_OPERATION();
+    Point<C>& p = own_memory::of(given);
     uint32_t u[C::LIMBS], v[C::LIMBS], w[C::LIMBS], s[C::LIMBS], m[C::LIMBS], x3[C::LIMBS];
     F::twice(u, p.y);
     F::square(v, u);
@@ -121,56 +126,56 @@ __device__ __noinline__ void twice(Point<C>& p) {
     limb::copy<C::LIMBS>(p.x, x3);
 }
 
-// p += q, any p and q.
+// p += q, any p and q. Lanes that double do so after all have met again (base/own_memory.cuh).
 template <class C>
-__device__ __noinline__ void add_affine(Point<C>& p, const Affine<C>& q) {
+__device__ __noinline__ void add_affine(Point<C>& given, const Affine<C>& added) {
     using F = curve::FieldOf<C>;
-    if (curve::is_infinity(q)) return;
+    Point<C>& p = own_memory::of(given);
+    const Affine<C>& q = own_memory::of(added);
+    bool is_equal = false;
     if (is_infinity(p)) {
         set_affine(p, q);
-        return;
+    } else if (!curve::is_infinity(q)) {
+        Point<C> sum = p;
+        add_affine_unchecked(sum, q);
+        if (is_infinity(sum)) {
+            // The same x: q or -q.
+            uint32_t s[C::LIMBS];
+            F::multiply(s, q.y, p.zzz);
+            F::subtract(s, s, p.y);
+            is_equal = F::is_zero(s);
+            if (!is_equal) set_infinity(p);
+        } else {
+            p = sum;
+        }
     }
-    Point<C> sum = p;
-    add_affine_unchecked(sum, q);
-    if (!is_infinity(sum)) {
-        p = sum;
-        return;
-    }
-    // The same x: q or -q.
-    uint32_t s[C::LIMBS];
-    F::multiply(s, q.y, p.zzz);
-    F::subtract(s, s, p.y);
-    if (F::is_zero(s)) {
-        twice(p);
-    } else {
-        set_infinity(p);
-    }
+    if (own_memory::hidden(is_equal)) twice(p);
 }
 
-// p += q, any p and q.
+// p += q, any p and q; as add_affine.
 template <class C>
-__device__ __noinline__ void add(Point<C>& p, const Point<C>& q) {
+__device__ __noinline__ void add(Point<C>& given, const Point<C>& added) {
     using F = curve::FieldOf<C>;
-    if (is_infinity(q)) return;
+    Point<C>& p = own_memory::of(given);
+    const Point<C>& q = own_memory::of(added);
+    bool is_equal = false;
     if (is_infinity(p)) {
         p = q;
-        return;
+    } else if (!is_infinity(q)) {
+        Point<C> sum = p;
+        add_unchecked(sum, q);
+        if (is_infinity(sum)) {
+            uint32_t s1[C::LIMBS], s2[C::LIMBS];
+            F::multiply(s1, p.y, q.zzz);
+            F::multiply(s2, q.y, p.zzz);
+            F::subtract(s1, s1, s2);
+            is_equal = F::is_zero(s1);
+            if (!is_equal) set_infinity(p);
+        } else {
+            p = sum;
+        }
     }
-    Point<C> sum = p;
-    add_unchecked(sum, q);
-    if (!is_infinity(sum)) {
-        p = sum;
-        return;
-    }
-    uint32_t s1[C::LIMBS], s2[C::LIMBS];
-    F::multiply(s1, p.y, q.zzz);
-    F::multiply(s2, q.y, p.zzz);
-    F::subtract(s1, s1, s2);
-    if (F::is_zero(s1)) {
-        twice(p);
-    } else {
-        set_infinity(p);
-    }
+    if (own_memory::hidden(is_equal)) twice(p);
 }
 
 // The affine form of any p: infinity's is zeros. Variable time. With i = 1 / ZZZ: 1 / ZZ = (ZZ i)^2, as ZZ^3 = ZZZ^2.

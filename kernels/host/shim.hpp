@@ -42,4 +42,5 @@
 #include "host/intrinsics.hpp"
 #include "host/warp.hpp"
 #include "host/atomics.hpp"
+#include "host/counter.hpp"
 #include "host/launch.hpp"

@@ -23,21 +23,26 @@ def sizes(text: str) -> tuple[int, ...]:
 
 
 def configure_bench(parser: argparse.ArgumentParser) -> None:
-    from limbd.harness import bench_inputs
+    from limbd.harness import bench_inputs, bench_multiplications
     from limbd.harness.inputs import UNIFORM
 
     parser.add_argument("op", type=args.op, nargs="?", metavar="OP", help="what to measure")
     parser.add_argument(
-        "--params", "--modulus", "-m", action="append", default=[], metavar="P", help="a field's name or a modulus"
+        *("--params", "--modulus", "-m"),
+        action="append",
+        default=[],
+        metavar="P",
+        help="a field's name or a modulus; of msm-g1 and msm-g2 a curve's name",
     )
     parser.add_argument("--n", type=sizes, default=(10**3, 10**4, 10**5), metavar="N[,N]", help="such as 1000,1e6,2^20")
     parser.add_argument("--samples", type=args.count, default=60, metavar="N", help="raw samples a case (default 60)")
     parser.add_argument(
         "--inputs",
-        choices=bench_inputs.KINDS,
+        choices=(*bench_inputs.KINDS, *bench_multiplications.KINDS),
         default=UNIFORM,
         help="operands of mod-inv and mod-inv-batch: uniform, or with one element in each block that is 0, or a non-unit "
-        f"of a modulus with a small odd factor, such as 65521 * (2^240 - 467) = {bench_inputs.COMPOSITE:#x}",
+        f"of a modulus with a small odd factor, such as 65521 * (2^240 - 467) = {bench_inputs.COMPOSITE:#x}; scalars of "
+        "msm-g1 and msm-g2: uniform, skewed, or as in a witness",
     )
     parser.add_argument("--out", type=Path, metavar="FILE.jsonl", help="write the records, one line a case")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw rate over n: .svg or .png (needs matplotlib)")
@@ -49,7 +54,7 @@ def configure_bench(parser: argparse.ArgumentParser) -> None:
 
 def run_bench(options: argparse.Namespace) -> int:
     from limbd.harness import bench, benching
-    from limbd.harness.textio import InputError, parse_modulus
+    from limbd.harness.textio import InputError
 
     if options.compare:
         benching.compare(*options.compare)
@@ -59,7 +64,7 @@ def run_bench(options: argparse.Namespace) -> int:
         return args.OK
     if options.op is None or not options.params or not options.samples:
         raise InputError("an op, --params (or --modulus) and at least one sample are needed")
-    moduli = [benching.modulus_name(text, parse_modulus(text)) for text in options.params]
+    moduli = [benching.modulus_name(options.op.name, text) for text in options.params]
     cases = bench.cases_of(options.op.name, moduli, options.n, options.samples, options.inputs)
     return (
         args.OK

@@ -29,11 +29,12 @@ PROBE_TIMEOUT_S = 60
 
 class Variant(Enum):
     """How a unit is built. VERIFY: with the kernels' range checks. SANITIZE: these, AddressSanitizer and UBSan together;
-    the process that loads it needs libasan preloaded."""
+    the process that loads it needs libasan preloaded. COUNT: counting point operations (kernels/host/counter.hpp)."""
 
     FAST = "fast"
     VERIFY = "verify"
     SANITIZE = "sanitize"
+    COUNT = "count"
 
 
 _COMMON = ("-std=c++17", "-march=native", "-fPIC", "-shared", "-pthread", "-fno-strict-aliasing", "-fvisibility=hidden")
@@ -42,6 +43,7 @@ _OPTIONS = {
     # limbs about 10 % faster and mod-inv about 5 % (two cores, medians of 15, in turns).
     Variant.FAST: ("-O2",),
     Variant.VERIFY: ("-O1", "-DKERNEL_VERIFY"),
+    Variant.COUNT: ("-O1", "-DKERNEL_COUNT"),
     Variant.SANITIZE: (
         *("-O1", "-g", "-DKERNEL_VERIFY", "-fno-omit-frame-pointer"),
         *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),

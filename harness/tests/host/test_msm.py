@@ -191,6 +191,21 @@ def test_infinity_does_not_spoil_a_sum(kernels: Backend, constant: bool) -> None
         assert asked.answer(kernels) == [known.total(weights)], (places, scalars)
 
 
+@BOTH_MODES
+@pytest.mark.parametrize("name", ["g1", "g2"])
+def test_lanes_that_go_different_ways(kernels: Backend, name: GroupName, constant: bool) -> None:
+    """Whole warps of the reduction in which some lanes double, some meet infinity, and some just add
+    (kernels/base/own_memory.cuh)."""
+    known = Multiples(TOY, name, "different ways", 12)
+    rng = random.Random("different ways")
+    vectors = 24
+    scalars = [rng.choice((0, rng.randrange(13))) for _ in range(12 * vectors)]
+    expected = [known.total(scalars[12 * v : 12 * v + 12]) for v in range(vectors)]
+    asked = Multiplication(TOY, name, scalars, known.points, vectors, constant_work=constant)
+    for width, log_segment in ((5, 3), (4, 1), (3, 2)):
+        assert asked.answer(kernels, always(row(width, 32, 8, log_segment))) == expected
+
+
 def test_dependent_bases(kernels: Backend) -> None:
     """A chain of k G, where bucket sums meet each other."""
     g = BN254.g1.generator

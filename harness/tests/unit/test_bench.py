@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 import sys
+from collections import Counter
 from math import gcd
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,25 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from limbd.harness import bench, bench_compare, bench_inputs, bench_view, figures, report, transforms
+from limbd.harness import (
+    bench,
+    bench_compare,
+    bench_inputs,
+    bench_multiplications,
+    bench_view,
+    figures,
+    report,
+    transforms,
+)
 from limbd.harness.demo import PLAIN_WIDTH
 from limbd.harness.inputs import UNIFORM, powers_of_two
 from limbd.harness.textio import InputError
 from limbd.ops import OPS, by_name
-from limbd.ops.base import Request, Traits
+from limbd.ops.base import Op, Request, Traits
+from limbd.ops.msm import Msm
 from limbd.ops.ntt import param_of
 from limbd.ops.params.layout import to_ints
+from limbd.ops.transform_op import TransformOp
 from limbd.ops.transform_shape import Order
 from limbd.worker.device.measurement import take_samples
 from limbd.worker.device.reference import ReferenceBackend
@@ -47,15 +59,71 @@ def test_a_quotient_that_is_longer_than_what_is_compared_is_judged_by_its_identi
         bench.check(request, result, most=64)
 
 
-@pytest.mark.parametrize("op", [op for op in OPS if op.modulus_in_payload], ids=lambda op: op.name)
-def test_every_op_can_be_measured(op: Any) -> None:
-    moduli = ("secp256k1_fp", "bls12_381_fp", "f", "1") if op.elementwise else ("bn254_fr", "bls12_381_fr", "11")
-    for modulus in moduli:
-        case = bench.Case(op.name, modulus, 24, samples=2, param=0 if op.elementwise else 3)
+def moduli_of(op: Op) -> tuple[str, ...]:
+    if isinstance(op, Msm):
+        return "bn254", "toy_7_13"
+    return ("secp256k1_fp", "bls12_381_fp", "f", "1") if op.elementwise else ("bn254_fr", "bls12_381_fr", "11")
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_every_op_can_be_measured(op: Op) -> None:
+    for modulus in moduli_of(op):
+        case = bench.Case(op.name, modulus, 24, samples=2, param=3 if isinstance(op, TransformOp) else 0)
         found = bench.run_case(ReferenceBackend(), case)
-        assert len(found["samples"]) == 2 and found["checked"] == 24 * found["input_sets"]
+        results = op.result_count(case.call)
+        assert len(found["samples"]) == 2 and found["checked"] == results * found["input_sets"]
         assert len(found["host_ms"]) == bench.HOST_RUNS
         assert found["plan"]["launches"][0]["text"]
+
+
+@pytest.mark.parametrize(("op", "curve"), [("msm-g1", "bls12_381"), ("msm-g2", "toy_7_13")])
+@pytest.mark.parametrize("inputs", [UNIFORM, *bench_multiplications.KINDS])
+@pytest.mark.parametrize("n", [3, 1024, 1500])
+def test_a_wrong_sum_is_seen(op: str, curve: str, inputs: str, n: int) -> None:
+    """Of fewer bases than the chain has, of all, and of some twice; in two vectors."""
+    request = bench.request_of(bench.Case(op, curve, 2 * n, inputs=inputs, param=1 << 16), 7)
+    right = bench.empty_result(request)
+    request.op.reference(request, right.data.cast("B"))
+    assert bench.check(request, right) == 2
+    right[1, 0] ^= 1
+    with pytest.raises(bench.WrongResult, match="index 1"):
+        bench.check(request, right)
+
+
+def test_scalars_are_as_they_are_called() -> None:
+    n, curve = 1 << 16, bench_multiplications.curve_of("msm-g1", "bn254")
+    for inputs, zeros, ones, repeated in (
+        (UNIFORM, 0, 0, 1),
+        ("skew", 0.4, 0.2, 0.2),
+        ("witness", 0.489, 0.489, 0.0112),
+    ):
+        values = to_ints(bench_multiplications.scalars(curve, n, inputs, 3))
+        assert max(values) < curve.order
+        counts = Counter(values)
+        assert abs(counts[0] / n - zeros) < 0.01 and abs(counts[1] / n - ones) < 0.01
+        most = max(count for value, count in counts.items() if value > 1)
+        assert most == 1 if inputs == UNIFORM else abs(most / n - repeated) < 0.005
+    assert counts.most_common(3)[2][1] in range(n * 11_758 >> 20, (n * 11_758 >> 20) + 3)
+
+
+def test_sizes_of_measured_multiplications() -> None:
+    cases = [case for case in bench.CASES if case.curve]
+    assert len({case.name for case in cases}) == len(cases)
+    sizes = {(case.op, case.modulus, case.n) for case in cases if case.inputs == UNIFORM and not case.param}
+    for op, most in (("msm-g1", 25), ("msm-g2", 23)):
+        assert sizes >= {(op, curve, 1 << k) for curve in ("bn254", "bls12_381") for k in range(10, most, 2)}
+    assert {case.n for case in cases if case.inputs == "skew"} == {1 << 16, 1 << 18, 1 << 20}
+    (vectors,) = (case for case in cases if case.param >> 16)
+    assert by_name("msm-g1").result_count(vectors.call) == 16 and vectors.n == 16 << 12
+    assert [case.back_to_back for case in bench.cases_of("msm-g1", ["bn254"], [1000], 5)] == [1]
+    for op, name, inputs, told in (
+        ("msm-g2", "secp256k1", UNIFORM, "no curve"),
+        ("mod-mul", "7", "skew", "no scalars"),
+        ("msm-g1", "bn254", "zero-per-block", "scalars are"),
+    ):
+        with pytest.raises(InputError, match=told):
+            for case in bench.cases_of(op, [name], [10], 5, inputs):
+                bench.run_case(ReferenceBackend(), case)
 
 
 def test_back_to_back_samples_are_of_one_round() -> None:
@@ -356,6 +424,8 @@ def test_bench_writes_shows_and_compares(tmp_path: Path) -> None:
         (("mod-add", "-m", "7", "--inputs", "zero-per-block", "--backend", "reference"), "mod-add inverts nothing"),
         (("mod-inv", "-m", "7", "--inputs", "non-unit-per-block", "--backend", "reference"), "no multiple of an odd"),
         (("mod-add", "-m", "7", "--n", "0"), "not in 1..2^32-1"),
+        (("mod-add", "-m", "7", "--inputs", "witness", "--backend", "reference"), "mod-add has no scalars"),
+        (("msm-g2", "-m", "secp256k1", "--backend", "reference"), "msm-g2 has no curve"),
         (("mod-add", "-m", "7", "--n", "many"), "no number of elements"),
         (("mod-add", "-m", "7", "--plot", "rate.gif", "--backend", "reference"), ".svg or .png"),
         (("--compare", "no.jsonl", "no.jsonl"), "no.jsonl"),

@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import pytest
 
+from limbd.harness.groups import group_of
 from limbd.ops import OPS
 from limbd.ops.base import Call, Op
-from limbd.ops.msm import MSM_G1, MSM_G2, param_of
-from limbd.ops.params.curves import CURVES
+from limbd.ops.msm import MSM_G1, MSM_G2, Msm, param_of
+from limbd.ops.params.coordinates import Coordinate
+from limbd.ops.params.curves import CURVES, Group
 from limbd.ops.params.layout import from_ints, unpack
+from limbd.ops.reference.curve import times
+from limbd.ops.reference.msm import encode_points
 from limbd.worker.device.base import Backend
 from limbd.worker.device.null import NullBackend
 from limbd.worker.device.reference import ReferenceBackend
 
-EVERY_OP = pytest.mark.parametrize("op", [op for op in OPS if op.modulus_in_payload], ids=lambda op: op.name)
+EVERY_OP = pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 MULTIPLICATIONS = pytest.mark.parametrize("op", [MSM_G1, MSM_G2], ids=lambda op: op.name)
+CURVE = CURVES[0]
 # Prime, with transforms, and above every operand.
 MODULUS = 257
 
 BACKENDS = pytest.mark.parametrize("backend", [ReferenceBackend(), NullBackend()], ids=["reference", "null"])
 
 
+def question(op: Op, n: int) -> tuple[Call, bytes]:
+    """Operands that count up; multiples of a generator."""
+    if not isinstance(op, Msm):
+        return Call(n), from_ints([MODULUS, *range(n * len(op.operands))]).tobytes()
+    group = group_of(CURVE, op.group)
+    points = encode_points([group.generator] * n, CURVE, group)
+    return Call(n, param_of(CURVE)), from_ints(range(n)).tobytes() + points
+
+
 def ask(backend: Backend, op: Op, n: int) -> bytearray:
-    payload = from_ints([MODULUS, *range(n * len(op.operands))]).tobytes()
-    request = op.decode(Call(n), memoryview(payload))
-    result = bytearray(b"\xa5") * op.result_bytes(Call(n))
+    call, payload = question(op, n)
+    request = op.decode(call, memoryview(payload))
+    result = bytearray(b"\xa5") * op.result_bytes(call)
     outcome = backend.run(request, op.plan(request, backend.traits()), memoryview(result))
     assert outcome.kernel_ms >= 0
     return result
@@ -33,19 +47,29 @@ def ask(backend: Backend, op: Op, n: int) -> bytearray:
 @EVERY_OP
 @BACKENDS
 def test_no_elements_are_no_trouble(op: Op, backend: Backend) -> None:
-    assert ask(backend, op, 0) == b""
+    assert ask(backend, op, 0) == bytes(op.result_bytes(question(op, 0)[0]))
 
 
 @EVERY_OP
 def test_null_zeroes_all_it_is_given(op: Op) -> None:
-    assert ask(NullBackend(), op, 33) == bytes(32 * 33)
+    assert ask(NullBackend(), op, 33) == bytes(op.result_bytes(question(op, 33)[0])) != b""
 
 
 @EVERY_OP
 def test_the_reference_fills_all_it_is_given(op: Op) -> None:
     results = unpack(ask(ReferenceBackend(), op, 33))
+    if isinstance(op, Msm):
+        group = group_of(CURVE, op.group)
+        assert results == [part for coordinate in multiple(33 * 16, group) for part in coordinate]
+        return
     assert len(results) == 33
     assert max(results) < MODULUS
+
+
+def multiple(k: int, group: Group) -> tuple[Coordinate, Coordinate]:
+    point = times(k, group.generator, CURVE.base.modulus)
+    assert point is not None
+    return point
 
 
 @MULTIPLICATIONS

@@ -203,6 +203,21 @@ def test_files_are_small() -> None:
     assert {name: size for name, size in sizes.items() if size > 500} == {}
 
 
+# A function that is not inlined: its parameters and its body.
+CALLED = re.compile(r"__noinline__[^;(]*?(\w+)\(([^)]*)\)\s*\{(.*?)^\}", re.DOTALL | re.MULTILINE)
+
+
+def test_functions_that_are_called_make_sure_of_their_references() -> None:
+    """kernels/base/own_memory.cuh says why."""
+    found = 0
+    for path in (SOURCE / "kernels").resolve().rglob("*.cuh"):
+        for name, parameters, body in CALLED.findall(path.read_text()):
+            for reference in re.findall(r"&\s*(\w+)", parameters):
+                found += 1
+                assert f"own_memory::of({reference})" in body, f"{path.name}: {name} takes {reference} as it comes"
+    assert found >= 8
+
+
 def hop_table() -> list[tuple[str, str]]:
     """(call, files) of README's table of hops: rows `| number | `Name.function`, ... | file, ... | ... |`."""
     readme = ROOT / "README.md"

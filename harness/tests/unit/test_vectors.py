@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import msgpack
+import numpy as np
 import pytest
 
 from limbd.harness.inputs import Residues
 from limbd.harness.vectors import FOLDER, load, read_file, write_file
 from limbd.harness.vectors.demo import SAMPLE, demo_batches
 from limbd.harness.vectors.made import chosen_moduli, field_batches, plain_batches
+from limbd.harness.vectors.multiplication_recipes import MultiplicationRecipe
 from limbd.harness.vectors.peers import OPERANDS, Disagreement, agreed, agreed_whole, by_python
 from limbd.harness.vectors.quotients import quotient_batches
-from limbd.harness.vectors.recipes import recipes
+from limbd.harness.vectors.recipes import Recipe, recipes
 from limbd.harness.vectors.transforms import ANSWERS, GENERATED, made_batches
 from limbd.ops import OPS
+from limbd.ops import by_name as op_by_name
 from limbd.ops.base import Op
 from limbd.ops.params.fields import FIELDS, by_name
 from limbd.ops.params.layout import from_ints, to_ints
@@ -107,6 +111,7 @@ def test_quotients_of_both_results_and_domains() -> None:
 
 def test_recipes_tell_a_wrong_result_wherever_it_is() -> None:
     recipe = next(recipes("ntt"))
+    assert isinstance(recipe, Recipe)
     right = from_ints(by_python("ntt", recipe.residues, [to_ints(recipe.operands()["x"])]))
     assert recipe.first_difference(right) is None
     for at in (0, 1, 77, recipe.n - 1):
@@ -120,10 +125,28 @@ def test_recipes_tell_a_wrong_result_wherever_it_is() -> None:
 
 
 def test_recipes_reach_the_sizes_of_the_claims() -> None:
-    sizes = {(recipe.field.name, recipe.k) for recipe in recipes("ntt", 26)}
+    found = [recipe for recipe in recipes("ntt", 26) if isinstance(recipe, Recipe)]
+    sizes = {(recipe.field.name, recipe.k) for recipe in found}
     assert {(name, k) for name in ("bn254_fr", "bls12_381_fr") for k in range(11, 27)} == sizes
-    assert max(recipe.k for recipe in recipes("ntt")) == 18
+    assert max(recipe.n for recipe in recipes("ntt")) == 1 << 18
     assert not list(recipes("mod-mul"))
+
+
+@pytest.mark.parametrize("op", ["msm-g1", "msm-g2"])
+def test_recipes_of_multiplications(op: str) -> None:
+    """Lengths around 2^12, 2^16 and 2^20, up to 2^22, and one of 2^24; a wrong sum is seen."""
+    found = [recipe for recipe in recipes(op, 24) if isinstance(recipe, MultiplicationRecipe)]
+    sizes = {(recipe.curve.name, recipe.count) for recipe in found}
+    around = {1 << 12, (1 << 12) + 1, (1 << 16) - 1, 1 << 16, *range((1 << 20) - 1, (1 << 20) + 2), 1 << 22}
+    assert sizes >= {(curve, n) for curve in ("bn254", "bls12_381") for n in around}
+    assert max(n for _, n in sizes) == (1 << 24 if op == "msm-g1" else 1 << 22)
+    usual = [recipe for recipe in recipes(op) if isinstance(recipe, MultiplicationRecipe)]
+    assert {recipe.count for recipe in usual} == {1 << 12} and all(recipe.is_right() for recipe in usual)
+    assert all(not replace(recipe, expected=recipe.expected ^ 1).is_right() for recipe in usual)
+    for recipe in usual:
+        right = from_ints([recipe.expected], len(recipe.operands()["points"][0]))
+        assert recipe.first_difference(right) is None
+        assert recipe.first_difference(right ^ np.uint32(1)) == recipe.first_difference(right[:0]) == 0
 
 
 def test_every_file_and_source_is_in_sources_md() -> None:
@@ -173,8 +196,12 @@ def test_moduli_span_every_limb_boundary() -> None:
 
 def test_the_demo_covers_every_op_and_its_sample_is_right() -> None:
     batches = demo_batches()
-    assert {batch.op for batch in batches} == {op.name for op in OPS if op.modulus_in_payload}
+    assert {batch.op for batch in batches} == {op.name for op in OPS}
     for batch in batches:
+        if batch.curve:
+            result = from_ints(batch.sample).tobytes()
+            assert batch.check(result) and not batch.check(bytes(len(result)))
+            continue
         few = SAMPLE if batch.param == 0 else 1 << batch.param
         columns = [to_ints(array[:few]) for array in batch.operands.values()]
         assert list(batch.sample) == by_python(batch.op, Residues(batch.modulus, None, batch.param), columns)[:SAMPLE]
@@ -184,6 +211,7 @@ def test_the_demo_covers_every_op_and_its_sample_is_right() -> None:
 def test_the_demos_digest_is_of_the_answers() -> None:
     batch = min(demo_batches(), key=lambda each: each.n)
     columns = [to_ints(array) for array in batch.operands.values()]
-    results = from_ints(by_python(batch.op, Residues(batch.modulus, None, batch.param), columns)).tobytes()
+    limbs = op_by_name(batch.op).result_bytes(batch.call) // batch.results // 4
+    results = from_ints(by_python(batch.op, Residues(batch.modulus, None, batch.param), columns), limbs).tobytes()
     assert batch.check(results)
     assert not batch.check(results[:-1] + b"\xff")

@@ -1,0 +1,242 @@
+"""Plans of msm-g1 and msm-g2: launches, memory for each point, pieces, what does not fit."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import pairwise, product
+
+import pytest
+
+from limbd.harness.groups import GROUPS
+from limbd.ops.base import FIRST_BAD, POINTERS, LaunchPlan, Traits
+from limbd.ops.msm import MSM_G1, MSM_G2
+from limbd.ops.msm_plan import MAX_COUNT, MAX_ENTRIES, SCALAR_BYTES, Question, Shape, plan_of, window_count
+from limbd.ops.msm_tuning import MsmRow, msm_row, with_width
+from limbd.ops.params import curves
+from limbd.ops.params.curves import Curve, GroupName
+from limbd.ops.status import ServiceError, Status
+
+H200 = Traits("cuda", "sm_90", 132, 139 << 30)
+SMALL = dataclasses.replace(H200, memory=2 << 30)
+HOST = Traits("cpu", "x86_64", 2, 1 << 36)
+
+BOTH = pytest.mark.parametrize("traits", [H200, HOST], ids=["cuda", "cpu"])
+EVERY_GROUP = pytest.mark.parametrize(("curve", "name"), GROUPS, ids=[f"{c.name}-{n}" for c, n in GROUPS])
+
+
+def named(name: str) -> Curve:
+    curve = curves.by_name(name)
+    assert curve is not None
+    return curve
+
+
+BN254, BLS = named("bn254"), named("bls12_381")
+
+
+def plan(
+    count: int,
+    vectors: int = 1,
+    *,
+    curve: Curve = BN254,
+    name: GroupName = "g1",
+    traits: Traits = H200,
+    constant: bool = False,
+    subgroup: bool = False,
+    row: MsmRow | None = None,
+) -> LaunchPlan:
+    asked = Question(curve, name, count, vectors, constant, subgroup)
+    return plan_of(asked, traits, lambda n: row or msm_row(traits.kind, traits.arch, curve, name, n))
+
+
+def names(made: LaunchPlan) -> list[str]:
+    (piece,) = made.pieces
+    return [launch.kernel.name for launch in piece.launches]
+
+
+# --- launches -------------------------------------------------------------------------------------------------------
+
+
+def test_the_launches_of_a_short_one() -> None:
+    """Each is said once where it is made; the subgroup is checked on request, where the curve has more than the subgroup."""
+    one_pass = ["msm_clear", "msm_count", "msm_scan_sums", "msm_scan_apply", "msm_scatter"]
+    row = with_width(8, 64, 8, 7, 1, "a test's")
+    expected = ["msm_points", "msm_digits", *one_pass, "msm_accumulate", "msm_segments", "msm_fold"]
+    assert names(plan(1, traits=HOST, row=row)) == expected
+    assert names(plan(1, traits=HOST, row=row, subgroup=True)) == expected
+    checked = ["msm_points", "msm_subgroup", *expected[1:]]
+    assert names(plan(1, traits=HOST, row=row, curve=BLS, subgroup=True)) == checked
+
+
+@EVERY_GROUP
+@BOTH
+@pytest.mark.parametrize("constant", [False, True], ids=["variable", "constant"])
+def test_launches_fit_their_kernels_and_buffers(curve: Curve, name: GroupName, traits: Traits, constant: bool) -> None:
+    """Every pointer is to a buffer of the plan, every number fits its member, and all that is packed has a place."""
+    for count, vectors in ((1, 1), (5, 3), (1000, 1), (1 << 14, 2), (1 << 20, 1)):
+        made = plan(count, vectors, curve=curve, name=name, traits=traits, constant=constant, subgroup=True)
+        addresses = {buffer.name: 256 * (i + 1) for i, buffer in enumerate(made.buffers)}
+        for launch in made.launches():
+            packed = launch.pack(addresses)
+            assert len(packed) == launch.kernel.struct.size
+            for member in launch.kernel.struct.members:
+                if member.kind in POINTERS:
+                    assert launch.pointers.get(member.name, member.name) in addresses
+            assert launch.shared <= 48 << 10
+
+
+@EVERY_GROUP
+def test_the_work_does_not_depend_on_scalars(curve: Curve, name: GroupName) -> None:
+    """A plan is made of counts alone; constant work has its own kernels, and a bucket more in each row."""
+    for count in (1, 1000, 1 << 16):
+        variable, constant = (plan(count, curve=curve, name=name, constant=c, row=None) for c in (False, True))
+        units = [{launch.kernel.unit for launch in made.launches()} for made in (variable, constant)]
+        shared = {unit.entry for unit in units[0] & units[1]}
+        assert shared == {"msm_sort", "msm_points"}
+        row = msm_row("cuda", "sm_90", curve, name, count)
+        shapes = [Shape(curve, name, count, 1, row, c) for c in (False, True)]
+        assert shapes[1].row_buckets == shapes[0].row_buckets + 1 == (1 << row.width - 1) + 1
+
+
+def test_no_points_are_one_launch() -> None:
+    made = plan(0, 5)
+    (piece,) = made.pieces
+    assert names(made) == ["msm_clear"] and not piece.copies_in
+    assert [copy.nbytes for copy in piece.copies_out] == [5 * 64]
+    assert made.device_bytes() == 5 * 64
+
+
+# --- windows --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("curve", [BN254, BLS, named("secp256k1"), named("toy_7_13")], ids=lambda c: c.name)
+def test_windows_hold_one_bit_more_than_the_order(curve: Curve) -> None:
+    bits = curve.order.bit_length()
+    for width in range(2, 23):
+        assert bits + 1 <= window_count(curve.order, width) * width < bits + 1 + width
+
+
+@EVERY_GROUP
+@pytest.mark.parametrize(("kind", "arch"), [("cuda", "sm_90"), ("cuda", "sm_75"), ("cpu", "x86_64")])
+def test_every_count_has_a_row(curve: Curve, name: GroupName, kind: str, arch: str) -> None:
+    """Windows do not get narrower with more points, and no row has more partitions than a block can count."""
+    widths = []
+    for k in range(27):
+        for count in (1 << k, (1 << k) + 1):
+            row = msm_row(kind, arch, curve, name, count)
+            shape = Shape(curve, name, count, 1, row, True)
+            assert 2 <= row.width <= curve.scalar.bits + 1 and shape.keys <= 4096 and shape.stages()[-1][1] == 0
+            widths.append(row.width)
+    assert all(a <= b for a, b in pairwise(widths))
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+# Device memory of a whole plan in one piece, in bytes for each point at 2^16, 2^20 and 2^24: scalar and point as they come,
+# the point in Montgomery form, digits, entries and the sort's copies of them, buckets, spills. What README states.
+MEMORY = {
+    ("bn254", "g1"): (850, 650, 540),
+    ("bn254", "g2"): (1300, 920, 800),
+    ("bls12_381", "g1"): (1100, 780, 700),
+    ("bls12_381", "g2"): (1750, 1250, 1100),
+}
+
+
+@pytest.mark.parametrize(("group", "limits"), MEMORY.items(), ids=[f"{c}-{n}" for c, n in MEMORY])
+def test_memory_for_each_point(group: tuple[str, GroupName], limits: tuple[int, int, int]) -> None:
+    for k, limit in zip((16, 20, 24), limits, strict=True):
+        made = plan(1 << k, curve=named(group[0]), name=group[1])
+        assert len(made.pieces) == 1
+        assert made.device_bytes() / (1 << k) <= limit
+
+
+# --- pieces ---------------------------------------------------------------------------------------------------------
+
+
+def spans(made: LaunchPlan, array: str) -> list[tuple[int, int]]:
+    """Byte ranges of a host array that pieces copy, in order."""
+    return [(c.offset, c.offset + c.nbytes) for piece in made.pieces for c in piece.copies_in if c.array == array]
+
+
+@pytest.mark.parametrize(
+    ("count", "vectors"), [(1 << 22, 1), ((1 << 22) + 1, 1), (1 << 20, 16), (3, 1 << 14), (1 << 26, 1)]
+)
+@pytest.mark.parametrize("constant", [False, True], ids=["variable", "constant"])
+def test_pieces_cover_everything_once(count: int, vectors: int, constant: bool) -> None:
+    made = plan(count, vectors, traits=SMALL, constant=constant)
+    assert made.device_bytes() <= SMALL.memory and made.lanes == 1
+    covered = sorted(spans(made, "scalars"))
+    assert covered[0][0] == 0 and covered[-1][1] == count * vectors * SCALAR_BYTES
+    assert all(a[1] == b[0] for a, b in pairwise(covered))
+    answers = [(c.offset, c.offset + c.nbytes) for piece in made.pieces for c in piece.copies_out]
+    assert answers[0][0] == 0 and answers[-1][1] == vectors * 64
+    assert all(a[1] == b[0] for a, b in pairwise(answers))
+    sizes = {buffer.name: buffer.nbytes for buffer in made.buffers}
+    for piece in made.pieces:
+        for copy in (*piece.copies_in, *piece.copies_out):
+            assert copy.at + copy.nbytes <= sizes[copy.buffer]
+
+
+def test_pieces_of_one_sum_keep_it_on_the_device() -> None:
+    made = plan(1 << 24, traits=SMALL)
+    folds = [piece.launches[-1] for piece in made.pieces]
+    assert len(folds) > 2 and {fold.kernel.name for fold in folds} == {folds[0].kernel.name}
+    assert [fold.values["is_first"] for fold in folds] == [1, *[0] * (len(folds) - 1)]
+    assert [fold.values["is_last"] for fold in folds] == [*[0] * (len(folds) - 1), 1]
+    assert [len(piece.copies_out) for piece in made.pieces] == [*[0] * (len(folds) - 1), 1]
+    points = [launch for piece in made.pieces for launch in piece.launches if launch.kernel.name == "msm_points"]
+    starts = [launch.values["offset"] for launch in points]
+    assert starts == sorted(set(starts)) and starts[0] == 0, "a bad point's index is that in the request"
+
+
+def test_vectors_are_cut_before_points() -> None:
+    made = plan(1 << 18, 16, traits=dataclasses.replace(H200, memory=1 << 30))
+    assert len(made.pieces) > 1
+    assert {b - a for a, b in spans(made, "points")} == {(1 << 18) * 64}
+
+
+def test_entries_are_counted_in_32_bits() -> None:
+    """Whatever the memory: numbers of entries, buckets and points fit those that the kernels count with."""
+    roomy = dataclasses.replace(H200, memory=1 << 50)
+    for count, vectors in ((1 << 31, 1), (MAX_COUNT, 1), (1 << 28, 1), (1 << 20, 1 << 12)):
+        made = plan(count, vectors, traits=roomy)
+        for piece in made.pieces:
+            (digits,) = (launch for launch in piece.launches if launch.kernel.name == "msm_digits")
+            entries = digits.values["count"] * digits.values["vectors"] * digits.values["windows"]
+            assert entries <= MAX_ENTRIES and digits.values["count"] <= MAX_COUNT
+
+
+@EVERY_GROUP
+def test_what_does_not_fit_is_refused(curve: Curve, name: GroupName) -> None:
+    with pytest.raises(ServiceError, match="budget") as caught:
+        plan(1000, curve=curve, name=name, traits=dataclasses.replace(H200, memory=1000))
+    assert caught.value.status is Status.OUT_OF_DEVICE_MEMORY and caught.value.hint
+
+
+def test_the_least_budget_that_holds_a_point_does() -> None:
+    row = with_width(2, 8, 3, 2, 1, "a test's")
+    needed = Shape(BN254, "g1", 1, 1, row, False).device_bytes()
+    tight = dataclasses.replace(H200, memory=needed)
+    assert len(plan(9, 2, traits=tight, row=row).pieces) == 18
+    with pytest.raises(ServiceError):
+        plan(9, 2, traits=dataclasses.replace(tight, memory=needed - 1), row=row)
+
+
+# --- buffers and units ----------------------------------------------------------------------------------------------
+
+
+@EVERY_GROUP
+def test_bad_points_have_their_word(curve: Curve, name: GroupName) -> None:
+    made = plan(10, curve=curve, name=name)
+    assert made.first_bad == "bad" and [b.role for b in made.buffers].count(FIRST_BAD) == 1
+
+
+@BOTH
+def test_the_units_of_an_op_are_those_of_its_plans(traits: Traits) -> None:
+    """What is compiled beforehand is all that requests of any length need; toys are compiled where they are asked for."""
+    for op, (curve, name) in product((MSM_G1, MSM_G2), GROUPS):
+        if op.group != name or curve.toy:
+            continue
+        units = set(op.units(traits))
+        for count, constant in product((1, 1000, 1 << 15, 1 << 22), (False, True)):
+            made = plan(count, curve=curve, name=name, traits=traits, constant=constant, subgroup=True)
+            assert {launch.kernel.unit for launch in made.launches()} <= units
