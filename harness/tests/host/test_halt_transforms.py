@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +15,7 @@ from limbd.harness import bench, exhaustive_transforms, halt, halt_run, kat, rep
 from limbd.harness.candidates import Candidate
 from limbd.harness.plan_history import dated
 from limbd.harness.plans import Plan, PlanError, parse
+from limbd.harness.vectors import Vectors, load
 from limbd.ops.base import LaunchPlan, Request, Traits
 from limbd.ops.ntt import NTT, param_of
 from limbd.ops.params.base import Field
@@ -53,7 +54,6 @@ min_guard_speedup = 0.001
 """
 
 COMMIT = "0123456789" * 4
-H200 = Traits("cuda", "sm_90", 132, 100 << 30)
 
 
 def shipped(request: Request, traits: Traits, options: Mapping[str, Any]) -> LaunchPlan:
@@ -204,6 +204,10 @@ def test_hard_elements_are_below_the_modulus() -> None:
     values = to_ints(transforms.edge_request("ntt", field, 8).arrays["x"])
     assert {0, 1, field.modulus - 1} < set(values) and max(values) < field.modulus
     assert to_ints(transforms.equal_request(field, 3).arrays["x"]) == [field.modulus - 1] * 8
+
+
+def few(op: str) -> Iterator[Vectors]:
+    return (batch for batch in load(op) if batch.modulus == field_named("bn254_fr").modulus)
 
 
 def field_named(name: str) -> Field:
