@@ -156,7 +156,7 @@ def test_a_refused_request_is_exit_1() -> None:
         (("call",), "--modulus"),
         (("call", "mod-div", "-m", "7", "1", "2"), "mod-mul"),
         (("call", "mod-mul", "-m", "seven", "1", "2"), "secp256k1_fp"),
-        (("call", "mod-mul", "-m", "7", "1"), "needs a, b"),
+        (("call", "mod-mul", "-m", "7", "1"), "takes a, b by position, and 1"),
         (("call", "mod-mul", "-m", "7", "1", "2", "3"), "3 were given"),
         (("call", "mod-mul", "-m", "7", "1", "ff"), "0x"),
         (("call", "mod-mul", "-m", "7", "1", "absent.npy"), "absent.npy"),
