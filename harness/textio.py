@@ -75,8 +75,9 @@ def operand_specs(op: Op, named: Mapping[str, str], values: Sequence[str]) -> li
     if len(missing) == 1 and len(values) > 1 and not any(_looks_like_file(value) for value in values):
         values = [",".join(values)]
     if len(values) != len(missing):
-        wanted = f"still needs {', '.join(missing)}" if missing else "has all its operands by name"
-        raise InputError(f"{op.name} {wanted}, and {len(values)} were given by position")
+        wanted = f"takes {', '.join(missing)} by position" if missing else "has all its operands by name"
+        hint = "; several numbers of one operand are joined by commas, or come from a file" if len(values) > 1 else ""
+        raise InputError(f"{op.name} {wanted}, and {len(values)} were given{hint}")
     found = {**named, **dict(zip(missing, values, strict=True))}
     return [(name, found[name]) for name in op.operands]
 

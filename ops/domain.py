@@ -9,7 +9,7 @@ from limbd.ops.status import RequestError, Status
 # Elements in device memory, and on the wire: fields of up to 256 bits (kernels/algo/ntt.cuh: WORDS).
 ELEMENT_BYTES = 32
 
-# No registered field is larger; digits, and the columns of one transform, have 32 bits.
+# The largest transform: digits, and the columns of one transform, have 32 bits in the kernels.
 MAX_LOG_N = 30
 
 
@@ -32,20 +32,29 @@ def transforms(field: Field) -> bool:
 
 
 def default_omega(op: str, field: Field, k: int) -> int:
-    """Raises RequestError(BAD_DOMAIN) above the two-adicity."""
-    if k > min(field.two_adicity, MAX_LOG_N):
-        raise RequestError(
-            Status.BAD_DOMAIN,
-            f"{op}: {field.name} has no root of unity of order 2^{k}: 2^{field.two_adicity} is the most",
-        )
+    """Raises RequestError(BAD_DOMAIN) above the two-adicity, and above the largest transform."""
+    _check_size(op, field, k)
     return field.omega(k)
+
+
+def _check_size(op: str, field: Field, k: int) -> None:
+    if k > field.two_adicity:
+        text = f"{field.name} has no root of unity of order 2^{k}: 2^{field.two_adicity} is the most"
+    elif k > MAX_LOG_N:
+        text = f"transforms of 2^{k} elements are not served: 2^{MAX_LOG_N} is the most"
+    else:
+        return
+    raise RequestError(Status.BAD_DOMAIN, f"{op}: {text}")
 
 
 def check_own(op: str, field: Field, k: int, omega: int, shift: int) -> None:
     """Of a domain that the caller gives: range first, then the order of omega."""
-    if omega >= field.modulus or not 0 < shift < field.modulus:
-        raise RequestError(Status.BAD_ELEMENT, f"{op}: omega has to be below m, and shift in 1..m-1")
-    if k > min(field.two_adicity, MAX_LOG_N) or not has_order(omega, k, field.modulus):
+    if omega >= field.modulus:
+        raise RequestError(Status.BAD_ELEMENT, f"{op}: omega has to be below m")
+    if not 0 < shift < field.modulus:
+        raise RequestError(Status.BAD_ELEMENT, f"{op}: shift has to be in 1..m-1")
+    _check_size(op, field, k)
+    if not has_order(omega, k, field.modulus):
         raise RequestError(Status.BAD_DOMAIN, f"{op}: omega does not have the order 2^{k} exactly")
 
 

@@ -57,7 +57,7 @@ class Calls:
     def ntt(
         self,
         values: Values,
-        field: str = "bn254_fr",
+        field: str | int = "bn254_fr",
         inverse: bool = False,
         coset: int | bool | None = None,
         order: str = "nn",
@@ -66,7 +66,7 @@ class Calls:
     ) -> Any:
         """`batch` transforms of equally many values: X[j] = sum of x[i] omega^(i j), and back with `inverse`.
 
-        values: batch * 2^k ints below the field's modulus, or uint32 (batch * 2^k, 8); the answer likewise. coset: True for
+        field: a name or a modulus. values: batch * 2^k ints below the modulus, or uint32 (batch * 2^k, 8); the answer likewise. coset: True for
         the field's registered generator, or a shift s: X[j] is then the polynomial's value at s omega^j. order: natural
         (n) or bit-reversed (r), in and out: nn, nr, rn, rr. omega: a root of unity of order 2^k; default, the registered
         one. ValueError where a size is no power of two, or there is no such field or order.
@@ -79,7 +79,7 @@ class Calls:
         a: Values,
         b: Values,
         c: Values,
-        field: str = "bn254_fr",
+        field: str | int = "bn254_fr",
         coefficients: bool = False,
         shift: int | None = None,
         omega: int | None = None,

@@ -87,8 +87,8 @@ def exchange(
 
     op_name: "mod-mul" or "mod_mul". operands: for each operand of the op a sequence of ints, a uint32 array of shape
     (n, 8), or one int, which stands for every element. modulus: an int or a field's name. param: the header's
-    param word. domain: numbers that stand between the modulus and the operands.
-    ValueError or TypeError where a value cannot be written in 256 bits or the lengths differ, RequestError for an
+    param word. domain: numbers that stand between the modulus and the operands, as many as param announces.
+    ValueError or TypeError where a value cannot be written in 256 bits or lengths differ, RequestError for an
     unknown op; what the wire can carry is judged by the worker alone (modulus 0, for example).
     """
     op = op_by_name(op_name.replace("_", "-"))
@@ -99,9 +99,20 @@ def exchange(
     plain = modulus_value(modulus)
     arrays, form = _arrays(op, operands)
     n = len(arrays[0])
+    if not 0 <= param < 1 << 32:
+        raise ValueError(f"param {param} is not in 0..2^32 - 1")
     call = Call(n, param)
     header = wire.request_header(op.id, n, param)
-    head = memoryview(header + pack((plain, *domain), ELEMENT_BYTES))
+    numbers = pack((plain, *domain), ELEMENT_BYTES)
+    expected = op.payload_bytes(call)
+    given = len(numbers) + sum(array.nbytes for array in arrays)
+    if expected is not None and given != expected:
+        # The worker would wait for the rest, or take the surplus for the next frame.
+        raise ValueError(
+            f"{op.name} with param {param:#x} takes {expected} bytes for n = {n}, and these are {given}: "
+            f"{len(domain)} numbers between the modulus and the operands do not fit that param"
+        )
+    head = memoryview(header + numbers)
     buffers = [head, *(array.data.cast("B") for array in arrays if array.size)]
     return Exchange(op, n, form, buffers, _result_array(op, call), param=param)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 
+import numpy as np
+
 from limbd.ops import quotient
 from limbd.ops.domain import transforms
 from limbd.ops.ntt import param_of
@@ -13,20 +15,20 @@ from limbd.ops.transform_shape import Order
 
 
 def transform_question(
-    n: int, field: str, inverse: bool, coset: int | bool | None, order: str, omega: int | None, batch: int
+    n: int, field: str | int, inverse: bool, coset: int | bool | None, order: str, omega: int | None, batch: int
 ) -> tuple[int, tuple[int, ...]]:
     """param and domain of limbd.Client.ntt for n values. Raises ValueError; what the field allows is judged by the worker."""
     k = log_size(n, batch)
-    if order.upper() not in Order.__members__:
+    if not isinstance(order, str) or order.upper() not in Order.__members__:
         raise ValueError(f"order {order!r} is none of {', '.join(name.lower() for name in Order.__members__)}")
     domain = own_domain(field_of(field), k, coset, omega)
-    on_coset = coset is not None and coset is not False
-    param = param_of(k, inverse=inverse, coset=on_coset, order=Order[order.upper()], own=bool(domain))
+    on_coset = bool(coset) if _is_flag(coset) else coset is not None
+    param = param_of(k, inverse=bool(inverse), coset=on_coset, order=Order[order.upper()], own=bool(domain))
     return param, domain
 
 
 def quotient_question(
-    n: int, field: str, coefficients: bool, shift: int | None, omega: int | None, batch: int
+    n: int, field: str | int, coefficients: bool, shift: int | None, omega: int | None, batch: int
 ) -> tuple[int, tuple[int, ...]]:
     """The same of limbd.Client.quotient for n values of each polynomial."""
     k, named = log_size(n, batch), field_of(field)
@@ -36,7 +38,7 @@ def quotient_question(
         own = named.omega(k) if omega is None and k <= named.two_adicity else omega
         coset = named.omega(k + 1) if shift is None and k < named.two_adicity else shift
         domain = () if own is None or coset is None else (operator.index(own), operator.index(coset))
-    return quotient.param_of(k, own=bool(domain), coefficients=coefficients), domain
+    return quotient.param_of(k, own=bool(domain), coefficients=bool(coefficients)), domain
 
 
 def log_size(n: int, batch: int) -> int:
@@ -49,17 +51,23 @@ def log_size(n: int, batch: int) -> int:
     return max(0, size.bit_length() - 1)
 
 
-def field_of(name: str) -> Field:
-    """A field that has transforms."""
-    field = fields.by_name(name)
+def field_of(name: str | int) -> Field:
+    """A field that has transforms, by its name or its modulus."""
+    field = fields.by_name(name) if isinstance(name, str) else fields.by_modulus(operator.index(name))
     if field is None or not transforms(field):
-        raise ValueError(f"there is no field named {name!r} that has transforms")
+        named = f"field named {name!r}" if isinstance(name, str) else f"registered field of modulus {name:#x}"
+        raise ValueError(f"there is no {named} that has transforms (`limbd info` lists them)")
     return field
+
+
+def _is_flag(coset: int | bool | None) -> bool:
+    """True or False, of numpy too."""
+    return isinstance(coset, bool | np.bool_)
 
 
 def own_domain(field: Field, k: int, coset: int | bool | None, omega: int | None) -> tuple[int, ...]:
     """omega and shift, where one of them is not the registered one."""
-    shift = None if coset is None or isinstance(coset, bool) else operator.index(coset)
+    shift = None if coset is None or _is_flag(coset) else operator.index(coset)
     if omega is None and shift is None:
         return ()
     if omega is None and k > field.two_adicity:

@@ -7,11 +7,15 @@ the closed form judges every result. Those of multi-scalar multiplications: mult
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import gmpy2
 import msgpack
@@ -36,6 +40,8 @@ USUAL_LOG_N = 18
 
 # Elements that are Python integers at a time.
 _PART = 1 << 16
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -80,29 +86,56 @@ class Recipe:
         return min((*wrong, *self._off_the_closed_form(results)), default=None)
 
     def _off_the_closed_form(self, results: Limbs) -> Iterator[int]:
-        """The first index where it fails, if there is one: X[j] (a s omega^j - 1) = (a s)^n - 1."""
-        m = gmpy2.mpz(self.field.modulus)
-        point = gmpy2.mpz(self.a * self.shift)
-        right = (gmpy2.powmod(point, self.n, m) - 1) % m
-        for start in range(0, self.n, _PART):
-            for j, value in enumerate(to_mpz(results[start : start + _PART]), start):
-                if value >= m or (value * (point - 1) - right) % m:
-                    yield j
-                    return
-                point = point * self.omega % m
+        """Where it fails first, in each part that is wrong somewhere."""
+        starts = range(0, self.n, _PART)
+        parts = (results[start : start + _PART] for start in starts)
+        found = _map(self.n, _off_in_part, repeat(self.field.modulus), repeat(self._numbers), starts, parts)
+        return (bad for bad in found if bad is not None)
+
+    @property
+    def _numbers(self) -> tuple[int, int, int]:
+        """What _off_in_part takes: a s, omega and (a s)^n - 1."""
+        m, point = self.field.modulus, self.a * self.shift % self.field.modulus
+        return point, self.omega, (pow(point, self.n, m) - 1) % m
+
+
+def _off_in_part(modulus: int, numbers: tuple[int, int, int], start: int, results: Limbs) -> int | None:
+    """The first index of results, which begin at start, where X[j] (a s omega^j - 1) = (a s)^n - 1 fails."""
+    m = gmpy2.mpz(modulus)
+    point, omega, right = map(gmpy2.mpz, numbers)
+    point = point * gmpy2.powmod(omega, start, m) % m
+    for j, value in enumerate(to_mpz(results), start):
+        if value >= m or (value * (point - 1) - right) % m:
+            return j
+        point = point * omega % m
+    return None
 
 
 def _powers(modulus: int, a: int, n: int) -> Limbs:
     """a^i for i < n."""
-    m, power = gmpy2.mpz(modulus), gmpy2.mpz(1)
-    out = np.empty((n, ELEMENT_BYTES // 4), dtype="<u4")
-    for start in range(0, n, _PART):
-        part = []
-        for _ in range(min(_PART, n - start)):
-            part.append(power)
-            power = power * a % m
-        out[start : start + len(part)] = from_ints(part)
-    return out
+    starts = range(0, n, _PART)
+    return np.concatenate(list(_map(n, _powers_in_part, repeat(modulus), repeat(a), starts, repeat(min(n, _PART)))))
+
+
+def _powers_in_part(modulus: int, a: int, start: int, count: int) -> Limbs:
+    m = gmpy2.mpz(modulus)
+    power = gmpy2.powmod(a, start, m)
+    part = []
+    for _ in range(count):
+        part.append(power)
+        power = power * a % m
+    return from_ints(part)
+
+
+def _map(n: int, function: Callable[..., T], *arguments: Iterable[Any]) -> Iterator[T]:
+    """map(), by all processors where n elements are worth their start."""
+    return _pool().map(function, *arguments) if n > 1 << USUAL_LOG_N else map(function, *arguments)
+
+
+@cache
+def _pool() -> ProcessPoolExecutor:
+    """Processes of their own, not forks: this one may have a device and threads."""
+    return ProcessPoolExecutor(len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn"))
 
 
 AnyRecipe = Recipe | MultiplicationRecipe

@@ -158,7 +158,10 @@ def add_transform(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("transforms")
     group.add_argument("--inverse", action="store_true", help="from values back to coefficients")
     group.add_argument(
-        "--coset", type=shift, metavar="S", help="on the coset of shift S; `generator`: of the field's registered one"
+        "--coset",
+        type=shift,
+        metavar="S",
+        help="on the coset of shift S; `generator`: of the field's registered one (quotient without it: a root of order 2^(k+1))",
     )
     group.add_argument(
         "--order", metavar="XY", help="in and out, n natural or r bit-reversed: nn (default), nr, rn, rr"
@@ -217,6 +220,16 @@ def number(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def has_transform_option(options: argparse.Namespace) -> bool:
+    return bool(_transform_options(options))
+
+
+def _transform_options(options: argparse.Namespace) -> list[str]:
+    """Those that were given."""
+    names = dict.fromkeys(name for names in TRANSFORM_OPTIONS.values() for name in names)
+    return [name for name in names if getattr(options, name)]
+
+
 def question_of(options: argparse.Namespace, n: int) -> tuple[int, tuple[int, ...]]:
     """param and domain of a question with n elements; InputError where the options do not fit the op, or each other."""
     from limbd.harness.textio import InputError
@@ -224,8 +237,8 @@ def question_of(options: argparse.Namespace, n: int) -> tuple[int, tuple[int, ..
     from limbd.worker.transform_question import quotient_question, transform_question
 
     known = TRANSFORM_OPTIONS.get(options.op.name, ())
-    for name in dict.fromkeys(name for names in TRANSFORM_OPTIONS.values() for name in names):
-        if getattr(options, name) and name not in known:
+    for name in _transform_options(options):
+        if name not in known:
             raise InputError(f"{options.op.name} takes no --{name}")
     if not known:
         return 0, ()
@@ -247,7 +260,7 @@ def specs_of(options: argparse.Namespace) -> list[tuple[str, str]]:
     from limbd.harness.textio import InputError, operand_specs
 
     if options.op is None or options.modulus is None:
-        raise InputError("an op and --modulus are needed")
+        raise InputError("an op and --modulus (or --field, which is the same) are needed")
     named = {name: getattr(options, name) for name in options.op.operands if getattr(options, name) is not None}
     others = [
         name for name in operand_names() if name not in options.op.operands and getattr(options, name) is not None

@@ -110,8 +110,8 @@ def _run_call(options: argparse.Namespace) -> int:
     from limbd.harness import asking, point_files, textio
 
     if options.replay:
-        if options.op is not None or options.modulus is not None:
-            raise textio.InputError("--replay FILE is the whole question: no op, modulus or operands beside it")
+        if options.op is not None or options.modulus is not None or args.has_transform_option(options):
+            raise textio.InputError("--replay FILE is the whole question: nothing else of it beside it")
         with args.client_of(options) as client:
             values = asking.replay(client, options.replay)
     elif (asked := args.multiplication_of(options)) is not None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from limbd.harness import bench, exhaustive_transforms, halt, halt_run, kat, report, transforms
-from limbd.harness.candidates import Candidate, plan_0005, plan_0006
+from limbd.harness.candidates import Candidate
 from limbd.harness.plan_history import dated
 from limbd.harness.plans import Plan, PlanError, parse
 from limbd.harness.vectors import Vectors, load
@@ -54,7 +54,6 @@ min_guard_speedup = 0.001
 """
 
 COMMIT = "0123456789" * 4
-H200 = Traits("cuda", "sm_90", 132, 100 << 30)
 
 
 def shipped(request: Request, traits: Traits, options: Mapping[str, Any]) -> LaunchPlan:
@@ -207,49 +206,8 @@ def test_hard_elements_are_below_the_modulus() -> None:
     assert to_ints(transforms.equal_request(field, 3).arrays["x"]) == [field.modulus - 1] * 8
 
 
-@pytest.mark.parametrize("k", [0, 1, 2, 11, 14, 20, 22])
-@pytest.mark.parametrize("field", ["bn254_fr", "bls12_381_fr", "goldilocks"])
-def test_the_sides_of_0005_plan_every_size(k: int, field: str) -> None:
-    for name, side in plan_0005.CANDIDATES.items():
-        plan = side.plan(asked(field, k), H200, {})
-        launches = [launch for piece in plan.pieces for launch in piece.launches]
-        compiled = [launch.kernel.unit.entry == "ntt_compiled" for launch in launches]
-        whole = name == "compiled" and k >= plan_0005.COMPILED_FROM and field != "goldilocks"
-        assert compiled == [whole] * len(launches)
-        if k >= 20:
-            assert len(launches) == (2 if name == "two-passes" else 3)
-
-
-@pytest.mark.parametrize("name", [name for name in plan_0005.CANDIDATES if name != "compiled"])
-def test_the_sides_of_0005_answer(name: str, cpu: Any) -> None:
-    """Through two passes, and through digits of 11 bits where there are some; compiled shapes are long ones."""
-    side = plan_0005.CANDIDATES[name]
-    field = field_named("bn254_fr")
-    for k, order in ((0, Order.NN), (1, Order.NR), (5, Order.NR), (12, Order.NN)):
-        request = transforms.edge_request("ntt", field, param_of(k, order=order))
-        assert transforms.wrong(request, halt_run.Substituted(cpu, side).result(request), 1 << 12) == (None, 1 << k)
-    if name == "two-passes":
-        eleven = plan_0005.by_row(dataclasses.replace(plan_0005.TWO_PASSES, splits=((11, 2),)))
-        request = transforms.edge_request("ntt", field, 13)
-        assert transforms.wrong(request, halt_run.Substituted(cpu, eleven).result(request), 1 << 13)[0] is None
-
-
-def test_the_incumbent_of_0006_answers(cpu: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kat, "load", few)
-    target = kat.as_target(halt_run.Substituted(cpu, plan_0006.CANDIDATES["passes"]))
-    target.toys = False
-    assert kat.run(target, ["ntt"], largest=11).ok
-
-
 def few(op: str) -> Iterator[Vectors]:
     return (batch for batch in load(op) if batch.modulus == field_named("bn254_fr").modulus)
-
-
-def asked(field: str, k: int) -> Request:
-    """Without elements, of which no plan depends."""
-    one = transforms.equal_request(field_named(field), 0)
-    constants = {"omega": field_named(field).omega(k), "shift": 1}
-    return dataclasses.replace(one, n=1 << k, param=k, constants=constants)
 
 
 def field_named(name: str) -> Field:

@@ -197,7 +197,7 @@ def test_convert_refuses_a_bad_point_with_its_index() -> None:
         (("call",), "--modulus"),
         (("call", "mod-div", "-m", "7", "1", "2"), "mod-mul"),
         (("call", "mod-mul", "-m", "seven", "1", "2"), "secp256k1_fp"),
-        (("call", "mod-mul", "-m", "7", "1"), "needs a, b"),
+        (("call", "mod-mul", "-m", "7", "1"), "takes a, b by position, and 1"),
         (("call", "mod-mul", "-m", "7", "1", "2", "3"), "3 were given"),
         (("call", "mod-mul", "-m", "7", "1", "ff"), "0x"),
         (("call", "mod-mul", "-m", "7", "1", "absent.npy"), "absent.npy"),

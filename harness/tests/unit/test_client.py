@@ -80,6 +80,7 @@ def test_every_op_on_lists(local: Client) -> None:
 
 
 GOLDILOCKS = 2**64 - 2**32 + 1
+BN254_FR = 0x30644E72E131A029B85045B68181585D2833E84879B9709143E1F593F0000001
 OMEGA_4 = pow(7, (GOLDILOCKS - 1) // 4, GOLDILOCKS)
 
 
@@ -107,6 +108,40 @@ def test_transforms(local: Client) -> None:
         assert local.ntt(there, "goldilocks", inverse=True, **options) == x
     assert local.ntt(5) == 5 and local.ntt([]) == []
     assert to_ints(local.ntt(from_ints(x), "goldilocks")) == plain
+
+
+def test_a_frame_whose_length_is_not_its_own_is_never_sent(local: Client) -> None:
+    """It would wait for ever, or be taken for another question."""
+    own = 1 | 1 << 12
+    for op, values, param, domain in (
+        ("ntt", [[1, 2]], own, ()),
+        ("ntt", [[1, 2]], own, (BN254_FR - 1,)),
+        ("ntt", [[1, 2]], own, (BN254_FR - 1, 5, 5)),
+        ("ntt", [[1, 2]], 1, (BN254_FR - 1, 5)),
+        ("mod-mul", [[1], [2]], 0, (1, 2)),
+    ):
+        with pytest.raises(ValueError, match="numbers between the modulus and the operands"):
+            local.call(op, values, BN254_FR, param=param, domain=domain)
+    for param in (-1, 1 << 32):
+        with pytest.raises(ValueError, match="param"):
+            local.call("ntt", [[1, 2]], BN254_FR, param=param)
+    assert local.call("ntt", [[1, 2]], BN254_FR, param=own, domain=(BN254_FR - 1, 1)) == [3, BN254_FR - 1]
+
+
+def test_flags_of_a_transform_are_truth_values(local: Client) -> None:
+    values = [1, 2, 3, 4]
+    assert local.ntt(values, inverse=2) == local.ntt(values, inverse=5) == local.ntt(values, inverse=True)  # type: ignore[arg-type]
+    assert local.ntt(values, inverse=None) == local.ntt(values)  # type: ignore[arg-type]
+    assert local.ntt(values, coset=np.True_) == local.ntt(values, coset=True) != local.ntt(values, coset=np.False_)  # type: ignore[arg-type]
+    assert local.quotient(values, values, values, coefficients=2) == local.quotient(  # type: ignore[arg-type]
+        values, values, values, coefficients=True
+    )
+    assert local.ntt(values, BN254_FR) == local.ntt(values, "bn254_fr")
+    for field in (7 * 11, "nothing"):
+        with pytest.raises(ValueError, match="limbd info"):
+            local.ntt(values, field)
+    with pytest.raises(ValueError, match="order 1 is none of"):
+        local.ntt(values, order=1)  # type: ignore[arg-type]
 
 
 def test_transforms_that_are_refused(local: Client) -> None:

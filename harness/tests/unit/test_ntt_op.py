@@ -128,6 +128,20 @@ def test_above_the_two_adicity(field: Field) -> None:
     assert decoded(Call(0, min(field.two_adicity, MAX_LOG_N)), [field.modulus]).n == 0
 
 
+def test_the_refusal_of_a_size_says_whose_limit_it_is() -> None:
+    for param, head in ((31, [BLS.modulus]), (31 | OWN, [BLS.modulus, BLS.omega(31), 1])):
+        with pytest.raises(RequestError, match=r"2\^31 elements are not served: 2\^30 is the most"):
+            decoded(Call(0, param), head)
+    with pytest.raises(RequestError, match=r"no root of unity of order 2\^33: 2\^32 is the most"):
+        decoded(Call(0, 33), [BLS.modulus])
+
+
+@pytest.mark.parametrize(("omega", "shift", "named"), [(BN254.modulus, 1, "omega"), (1, 0, "shift")])
+def test_the_refusal_of_a_domain_says_which_number_is_wrong(omega: int, shift: int, named: str) -> None:
+    with pytest.raises(RequestError, match=f"{named} has to be"):
+        decoded(Call(0, OWN), [BN254.modulus, omega, shift])
+
+
 def test_an_omega_of_another_order() -> None:
     for k in (0, 1, 2, 5):
         wrong = {BN254.omega(k + 1), BN254.omega(k - 1) if k else M - 1, 0, 7, M - 2}

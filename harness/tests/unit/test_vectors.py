@@ -124,6 +124,19 @@ def test_recipes_tell_a_wrong_result_wherever_it_is() -> None:
     assert recipe.first_difference(unreduced) == 77
 
 
+def test_long_recipes_are_judged_by_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = next(recipes("ntt"))
+    alone = recipe.operands()["x"]
+    right = from_ints(by_python("ntt", recipe.residues, [to_ints(alone)]))
+    monkeypatch.setattr("limbd.harness.vectors.recipes.USUAL_LOG_N", 0)
+    monkeypatch.setattr("limbd.harness.vectors.recipes._PART", 256)
+    assert (recipe.operands()["x"] == alone).all()
+    assert recipe.first_difference(right) is None
+    wrong = right.copy()
+    wrong[[700, 1900]] = 0
+    assert recipe.first_difference(wrong) == 700
+
+
 def test_recipes_reach_the_sizes_of_the_claims() -> None:
     found = [recipe for recipe in recipes("ntt", 26) if isinstance(recipe, Recipe)]
     sizes = {(recipe.field.name, recipe.k) for recipe in found}
