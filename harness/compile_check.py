@@ -64,9 +64,6 @@ _TWELVE_LIMBS_TWICE = (
     "a sum of bls12_381 G2 has 96 limbs, and a thread 255 registers; an element over two lanes would need half of them"
 )
 
-# (entry, group, bytes, reason)
-_GROUPS = (("msm", "bls12_381_g2", 4000, _TWELVE_LIMBS_TWICE),)
-
 ALLOWANCES: tuple[Allowance, ...] = (
     *(Allowance(entry, "sm_70", 84, _THREE) for entry in ("ntt", "quotient")),
     *(Allowance(entry, arch, 20, _THREE) for entry in ("ntt", "quotient") for arch in ("sm_80", "sm_86", "sm_89")),
@@ -74,7 +71,7 @@ ALLOWANCES: tuple[Allowance, ...] = (
     Allowance("ntt_compiled", "sm_90", 116, _FOUR),
     Allowance("quotient", "sm_90", 76, _FOUR),
     *(Allowance(entry, "sm_100", 8, _THREE) for entry in ("ntt", "quotient")),
-    *(Allowance(entry, "*", nbytes, reason, group) for entry, group, nbytes, reason in _GROUPS),
+    Allowance("msm", "*", 4000, _TWELVE_LIMBS_TWICE, "bls12_381_g2"),
 )
 
 
