@@ -65,7 +65,7 @@ def test_edges_of_every_group(kernels: Backend, curve: Curve, name: GroupName, c
 
 
 @EVERY_GROUP
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 31, 32, 33, 237])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 31, 32, 33, 237, 1025])
 def test_lengths(kernels: Backend, curve: Curve, name: GroupName, n: int) -> None:
     known = Multiples(curve, name, f"lengths {curve.name} {name}", n)
     rng = random.Random(n)
@@ -88,6 +88,19 @@ def test_the_last_carry_has_a_window(kernels: Backend, curve: Curve, width: int,
     scalars = [r - 1, r - 2, r // 2, r // 2 + 1, full, full + 1, full - 1, (1 << bits - 1) - 1, 1 << bits - 1]
     asked = Multiplication(curve, "g1", scalars, known.points, constant_work=constant)
     assert asked.answer(kernels, always(row(width))) == [known.total(scalars)]
+
+
+@pytest.mark.parametrize(
+    ("curve_name", "width"), [("bls12_381", 3), ("bls12_381", 5), ("secp256k1", 4), ("secp256k1", 8)]
+)
+def test_all_r_minus_one_near_powers_of_two(kernels: Backend, curve_name: str, width: int) -> None:
+    """Widths that divide the bits of the order, or of a scalar; each digit but the last carries."""
+    curve = named(curve_name)
+    known = Multiples(curve, "g1", "near powers", 257)
+    for n in sorted({(1 << k) + off for k in range(1, 9) for off in (-1, 0, 1)}):
+        asked = Multiplication(curve, "g1", [curve.order - 1] * n, known.points[:n])
+        expected = known.point(-sum(known.logarithms[:n]))
+        assert asked.answer(kernels, always(row(width, 16))) == [expected], n
 
 
 @pytest.mark.parametrize("width", [15, 16, 17])

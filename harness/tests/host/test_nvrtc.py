@@ -14,6 +14,8 @@ from limbd.harness import compile_check
 from limbd.harness.compile_check import ARCHITECTURES, Allowance, Checked
 from limbd.kernels.source import ROOT, Sources
 from limbd.ops.base import Unit
+from limbd.ops.msm_units import kernels
+from limbd.ops.params.curves import by_name
 from limbd.ops.status import ServiceError, Status
 from limbd.ops.tuning import has_clusters, transform_rows
 from limbd.worker.device.nvrtc import Nvrtc, Target, Usage, choose_target, parse_usage
@@ -120,6 +122,20 @@ def test_functions_that_are_not_inlined_are_checked_for_spills_too() -> None:
     assert list(checked.problems((Allowance("e", "sm_80", 32, "-"),)))
     assert not list(checked.problems((Allowance("e", "sm_90", 32, "-"),)))
     assert list(checked.problems((Allowance("e", "*", 31, "-"),)))
+
+
+@pytest.mark.parametrize("name", ["bls12_381_g1", "bls12_381_g2"])
+def test_an_allowance_of_one_group_does_not_cover_another(name: str) -> None:
+    curve = by_name("bls12_381")
+    assert curve is not None
+    for unit in kernels(curve, "g1" if name.endswith("g1") else "g2", 128, 2, 128, False).units():
+        checked = Checked(unit, "sm_90", (Usage("f", 255, 0, 16, 16, 0),))
+        covered = not list(checked.problems((Allowance(unit.entry, "*", 32, "-", "bls12_381_g2"),)))
+        assert covered == (name == "bls12_381_g2" and unit.entry != "msm_sort")
+        assert compile_check.group_of(unit) == (name if unit.entry != "msm_sort" else "")
+        assert compile_check.group_of(unit) in compile_check.unit_name(unit)
+        plain = (Allowance(unit.entry, "*", 32, "-"),)
+        assert (not list(checked.problems(plain))) == (unit.entry == "msm_sort")
 
 
 def test_an_error_names_the_unit_and_shows_the_log(nvrtc: Nvrtc, sources: Sources) -> None:
