@@ -27,10 +27,12 @@ from limbd.harness import (
     long_batches,
     report,
     sanitize_cases,
+    transform_laws,
     transforms,
     worker_check,
 )
 from limbd.ops import OPS
+from limbd.ops.params import fields
 from limbd.worker.client import Client
 from limbd.worker.device import driver, nvml
 from limbd.worker.device.cache import Cache
@@ -40,6 +42,9 @@ PART_SECONDS = 540.0
 
 # Of the known answers' transforms, through the backend object and through frames.
 LARGEST_RECIPE = 24
+
+# Of transforms without a reference.
+LAWS_FIELDS, LAWS_LOG_N = ("bn254_fr", "bls12_381_fr"), 22
 
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
 # Processes that share the cases of each.
@@ -101,6 +106,7 @@ def check_kat(check: Check) -> None:
             if check.due(case):
                 wrong, compared = exhaustive.run(backend, op)
                 check.verdict(case, not wrong, compared=compared, failures=wrong[:10])
+        _check_transform_laws(check, backend)
     finally:
         backend.close()
     if check.due("vectors through frames"):
@@ -108,6 +114,17 @@ def check_kat(check: Check) -> None:
             found = kat.run(client, check.ops, name="limbd pipe --backend cuda", largest=LARGEST_RECIPE)
         found.print()
         check.verdict("vectors through frames", found.ok, passed=found.passed, failed=found.failed)
+
+
+def _check_transform_laws(check: Check, backend: CudaBackend) -> None:
+    """Every size, order, direction and kind of domain, judged whole."""
+    for name in LAWS_FIELDS:
+        field = fields.by_name(name)
+        case = f"laws ntt {name}, 2^0 to 2^{LAWS_LOG_N}"
+        if "ntt" in check.ops and field is not None and check.due(case):
+            sizes = range(LAWS_LOG_N + 1)
+            failures = [text for k in sizes for text in transform_laws.broken(backend, field, k, check.options.seed)]
+            check.verdict(case, not failures, failures=failures[:10])
 
 
 def check_fuzz(check: Check) -> None:
