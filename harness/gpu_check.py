@@ -29,11 +29,13 @@ from limbd.harness import (
     multiplication_laws,
     report,
     sanitize_cases,
+    transform_laws,
     transforms,
     worker_check,
 )
 from limbd.harness.groups import GROUPS
 from limbd.ops import OPS
+from limbd.ops.params import fields
 from limbd.worker.client import Client
 from limbd.worker.device import driver, nvml
 from limbd.worker.device.cache import Cache
@@ -44,7 +46,8 @@ PART_SECONDS = 540.0
 # Of the known answers' transforms, through the backend object and through frames.
 LARGEST_RECIPE = 24
 
-# Pairs whose sums are compared with other sums of the same.
+# Of transforms without a reference; pairs of multi-scalar multiplications whose sums are compared with other sums.
+TRANSFORM_LAWS_FIELDS, TRANSFORM_LAWS_LOG_N = ("bn254_fr", "bls12_381_fr"), 22
 LAWS_LOG_N = 20
 
 SANITIZERS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -115,6 +118,7 @@ def check_kat(check: Check) -> None:
                 wrong, compared = exhaustive.run(backend, op)
                 check.verdict(case, not wrong, compared=compared, failures=wrong[:10])
         _check_laws(check, backend)
+        _check_transform_laws(check, backend)
     finally:
         backend.close()
     if check.due("vectors through frames"):
@@ -131,6 +135,17 @@ def _check_laws(check: Check, backend: CudaBackend) -> None:
         if f"msm-{name}" in check.ops and not curve.toy and check.due(case):
             broken = multiplication_laws.broken(backend, curve, name, 1 << LAWS_LOG_N)
             check.verdict(case, not broken, failures=broken)
+
+
+def _check_transform_laws(check: Check, backend: CudaBackend) -> None:
+    """Every size, order, direction and kind of domain, judged whole."""
+    for name in TRANSFORM_LAWS_FIELDS:
+        field = fields.by_name(name)
+        case = f"laws ntt {name}, 2^0 to 2^{TRANSFORM_LAWS_LOG_N}"
+        if "ntt" in check.ops and field is not None and check.due(case):
+            sizes = range(TRANSFORM_LAWS_LOG_N + 1)
+            failures = [text for k in sizes for text in transform_laws.broken(backend, field, k, check.options.seed)]
+            check.verdict(case, not failures, failures=failures[:10])
 
 
 def check_fuzz(check: Check) -> None:
