@@ -22,7 +22,7 @@ from limbd.ops.status import LimbdError
 @dataclass
 class Row:
     """The outcome for one op and source. Counts are of answers; skipped: the target cannot be asked (48-byte elements
-    through version 1 of the wire; transforms in toy fields)."""
+    through version 1 of the wire; transforms in toy fields; more than a frame holds)."""
 
     op: str
     source: str
@@ -153,8 +153,12 @@ def _judge(target: Target, batch: Vectors, report: Report) -> None:
 def _judge_recipe(target: Target, recipe: AnyRecipe, report: Report) -> None:
     """All results of a recipe pass or fail together."""
     row, told = report.named(recipe.op, "recipes"), f"FAILED {recipe.op} recipe {recipe.name}"
+    operands = recipe.operands()
+    if target.most_bytes is not None and sum(array.nbytes for array in operands.values()) > target.most_bytes:
+        row.skipped += recipe.n
+        return
     try:
-        bad = recipe.first_difference(target.answer(recipe.op, asked_as(target, recipe.residues), recipe.operands()))
+        bad = recipe.first_difference(target.answer(recipe.op, asked_as(target, recipe.residues), operands))
     except (LimbdError, AssertionError) as error:
         row.failed += recipe.n
         report.failures.append(f"{told}: {error}")

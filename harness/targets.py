@@ -13,6 +13,7 @@ from limbd.ops import by_name
 from limbd.ops.base import LIMB_BYTES, Call, Limbs, Op, Traits
 from limbd.ops.params.fields import by_modulus
 from limbd.ops.params.layout import pack
+from limbd.worker.config import Limits
 from limbd.worker.device.base import Backend
 from limbd.worker.exchange import exchange_of_arrays
 
@@ -20,15 +21,20 @@ from limbd.worker.exchange import exchange_of_arrays
 POISON = 0xA5
 GUARD_BYTES = 4096
 
+# A modulus and a domain before the operands.
+HEAD_BYTES = 3 * 32
+
 
 class Target(Protocol):
     """Answers one batch. name: as in `--backend` or `--connect`, for reproducers. fields: it can be asked by a field's
     parameters; if not, the modulus has to stand in the payload. toys: it serves toy fields where an op takes registered
-    fields alone. traits: what plans are made for, where that is known."""
+    fields alone. traits: what plans are made for, where that is known. most_bytes: of operands in one question, as a worker of
+    usual limits takes them; None: any."""
 
     name: str
     fields: bool
     toys: bool
+    most_bytes: int | None
 
     @property
     def traits(self) -> Traits | None: ...
@@ -43,6 +49,7 @@ class BackendTarget:
 
     fields = True
     toys = True
+    most_bytes: int | None = None
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -76,6 +83,7 @@ class ClientTarget:
     fields = False
     toys = False
     traits = None
+    most_bytes: int | None = Limits().payload - HEAD_BYTES
 
     def __init__(self, client: Any, name: str) -> None:
         self.client = client

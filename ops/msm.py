@@ -23,6 +23,9 @@ CONSTANT_WORK = 1 << 9
 VECTORS_SHIFT = 16
 MAX_VECTORS = 1 << 16
 
+# log2 of points, by which every unit is met: digits of 16 bits and of 32.
+UNIT_LOGS = (4, 20, 24)
+
 # Numbers of kernels/entry/msm_points.cu.
 REASON_BITS = 2
 REASONS = (NOT_BELOW_P, NOT_ON_CURVE, NOT_IN_SUBGROUP)
@@ -141,7 +144,7 @@ class Msm(Op):
             for curve in CURVES
             if curve.group(self.group) and not curve.toy
             for constant in (False, True)
-            for log in (4, 20)
+            for log in UNIT_LOGS
         )
         plans = (
             plan_of(question, traits, partial(msm_row, traits.kind, traits.arch, question.curve, self.group))

@@ -11,6 +11,7 @@ from limbd.harness.vectors.recipes import recipes
 from limbd.ops import OPS
 from limbd.ops.base import Op
 from limbd.worker.device.base import Backend
+from limbd.worker.device.reference import ReferenceBackend
 
 EVERY_OP = pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 
@@ -37,3 +38,14 @@ def test_every_known_modulus_and_field_on_hard_operands(op: Op, kernels: Backend
 def test_every_bit_length(op: Op, kernels: Backend) -> None:
     result = fuzz.run(kernels, ops=[op.name], seed="bit lengths", first_round=len(known_residues()), rounds=256)
     assert result.failures == []
+
+
+def test_a_recipe_that_no_frame_holds_is_skipped() -> None:
+    target, report = kat.as_target(ReferenceBackend()), kat.Report("a test")
+    recipe = next(recipes("ntt"))
+    target.most_bytes = recipe.n * 32 - 1
+    kat._judge_recipe(target, recipe, report)
+    assert [(row.passed, row.failed, row.skipped) for row in report.rows.values()] == [(0, 0, recipe.n)]
+    target.most_bytes += 1
+    kat._judge_recipe(target, recipe, report)
+    assert report.passed == recipe.n and not report.failures
