@@ -64,6 +64,9 @@ _TWELVE_LIMBS_TWICE = (
     "a sum of bls12_381 G2 has 96 limbs, and a thread 255 registers; an element over two lanes would need half of them"
 )
 
+_EIGHT_LIMBS_TWICE = "a sum of bn254 G2 has 64 limbs, and a thread 255 registers"
+_FOUR_BLOCKS = "four blocks of additions leave 128 registers"
+
 _MERGE = (
     "merging for constant work in bls12_381 G2 reads a spill and a bucket ahead of an addition that takes all registers"
 )
@@ -76,7 +79,12 @@ ALLOWANCES: tuple[Allowance, ...] = (
     Allowance("quotient", "sm_90", 76, _FOUR),
     *(Allowance(entry, "sm_100", 8, _THREE) for entry in ("ntt", "quotient")),
     Allowance("msm", "*", 4000, _TWELVE_LIMBS_TWICE, "bls12_381_g2"),
-    Allowance("msm_reduce_lanes", "*", 64, _MERGE),
+    Allowance("msm", "*", 32, _FOUR_BLOCKS, "bn254_g1"),
+    Allowance("msm", "*", 160, _FOUR_BLOCKS, "secp256k1_g1"),
+    Allowance("msm", "*", 256, _EIGHT_LIMBS_TWICE, "bn254_g2"),
+    Allowance("msm_points", "*", 320, _TWELVE_LIMBS_TWICE, "bls12_381_g2"),
+    Allowance("msm_bases", "*", 64, _TWELVE_LIMBS_TWICE, "bls12_381_g2"),
+    Allowance("msm_reduce_lanes", "*", 64, _MERGE, "bls12_381_g2"),
 )
 
 
