@@ -83,6 +83,8 @@ ALLOWANCES: tuple[Allowance, ...] = (
     Allowance("msm", "*", 160, _FOUR_BLOCKS, "secp256k1_g1"),
     Allowance("msm", "*", 256, _EIGHT_LIMBS_TWICE, "bn254_g2"),
     Allowance("msm_points", "*", 320, _TWELVE_LIMBS_TWICE, "bls12_381_g2"),
+    Allowance("msm_points", "sm_61", 512, _TWELVE_LIMBS_TWICE, "bls12_381_g2"),
+    Allowance("msm_reduce_lanes", "sm_61", 308, _MERGE, "bls12_381_g2"),
     Allowance("msm_bases", "*", 64, _TWELVE_LIMBS_TWICE, "bls12_381_g2"),
     Allowance("msm_reduce_lanes", "*", 64, _MERGE, "bls12_381_g2"),
 )
