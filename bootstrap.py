@@ -18,10 +18,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TextIO
 
 ROOT = Path(__file__).resolve().parent
 OLDEST_PYTHON = (3, 11)
@@ -191,9 +194,15 @@ def run_quietly(command: Sequence[str]) -> bool:
         return False
 
 
+# file: where a thread's commands write, where that is not the terminal.
+OUTPUT = threading.local()
+
+
 def run(command: Sequence[str], **variables: str) -> bool:
-    print(f"$ {' '.join(command)}", flush=True)
-    return subprocess.call(command, cwd=ROOT, env={**os.environ, **variables}) == 0
+    file = getattr(OUTPUT, "file", None)
+    print(f"$ {' '.join(command)}", flush=True, file=file)
+    told: dict[str, Any] = {} if file is None else {"stdout": file, "stderr": subprocess.STDOUT}
+    return subprocess.call(command, cwd=ROOT, env={**os.environ, **variables}, **told) == 0
 
 
 def compiler() -> str | None:
@@ -205,26 +214,35 @@ def compiler() -> str | None:
 
 @dataclass(frozen=True)
 class Step:
-    """One check. action: True where it passed."""
+    """One check. action: True where it passed. beside: it runs beside the others, one such step after another, and what it
+    printed follows theirs."""
 
     name: str
     action: Callable[[], bool]
     slow: bool = False
+    beside: bool = False
+
+
+# Of the unit tests those that compute: minutes of arithmetic that is the same on every Python.
+COMPUTING = ("test_vectors", "test_long_batches", "test_bench", "test_fuzz")
 
 
 def steps(environment: Environment, quick: bool) -> list[Step]:
-    """Every check that needs no GPU, cheapest first. pytest is last, so that its closing lines stand at the end of the
-    log; it compiles the units for two architectures of CUDA 13, and builds and installs the package."""
+    """Every check that needs no GPU. The kernels' tests, which compile with one processor most of the time, are the longest;
+    all others run beside them."""
     marker = "not gpu and not slow" if quick else "not gpu"
     own = environment.command
+    pytest = own("python", "-m", "pytest", "-m", marker)
+    others = [*pytest, "-o", "cache_dir=.pytest_cache_units", "--ignore", "harness/tests/host", "harness/tests"]
     every = [
         Step("ruff check", lambda: run(own("ruff", "check", "."))),
         Step("ruff format", lambda: run(own("ruff", "format", "--check", "."))),
         Step("mypy", lambda: run(own("mypy"))),
-        Step("CUDA 12 compile check (sm_61 or sm_70)", cuda12_check, slow=True),
-        Step("tests on a second Python", second_python_check, slow=True),
-        Step("README's run command", lambda: run([sys.executable, "bootstrap.py", "demo"])),
-        Step("pytest", lambda: run(own("python", "-m", "pytest", "-m", marker))),
+        Step("README's run command", lambda: run([sys.executable, "bootstrap.py", "demo"]), beside=True),
+        Step("pytest: everything but the kernels", lambda: run(others), beside=True),
+        Step("CUDA 12 compile check (sm_61 or sm_70)", cuda12_check, slow=True, beside=True),
+        Step("tests on a second Python", second_python_check, slow=True, beside=True),
+        Step("pytest: the kernels", lambda: run([*pytest, "harness/tests/host"])),
     ]
     return [step for step in every if not (quick and step.slow)]
 
@@ -245,26 +263,48 @@ def second_python_check() -> bool:
         return True
     environment = Environment(ROOT / ".venv-second", python, ("test",))
     environment.prepare()
-    return run(environment.command("python", "-m", "pytest", "-m", "not gpu and not slow", "harness/tests/unit"))
+    left_out = (f"--ignore=harness/tests/unit/{name}.py" for name in COMPUTING)
+    pytest = environment.command("python", "-m", "pytest", "-o", "cache_dir=.pytest_cache_second")
+    return run([*pytest, "-m", "not gpu and not slow", *left_out, "harness/tests/unit"])
+
+
+# A step as it went: name, whether it passed, seconds.
+Row = tuple[str, bool, float]
 
 
 def run_steps(todo: Sequence[Step]) -> int:
     """All of them, whatever fails; then the summary. 1 where one failed."""
-    rows: list[tuple[str, bool, float]] = []
-    for step in todo:
-        print(f"\n=== {step.name}", flush=True)
-        begin = time.monotonic()
-        try:
-            passed = step.action()
-        except SetupError as error:
-            say(str(error))
-            passed = False
-        rows.append((step.name, passed, time.monotonic() - begin))
+    begin = time.monotonic()
+    beside: list[Row] = []
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+        thread = threading.Thread(target=run_beside, args=([step for step in todo if step.beside], beside, output))
+        thread.start()
+        rows = [run_step(step) for step in todo if not step.beside]
+        thread.join()
+        output.seek(0)
+        shutil.copyfileobj(output, sys.stdout)
+    rows += beside
     print("\n=== summary")
     for name, passed, seconds in rows:
         print(f"{'ok    ' if passed else 'FAILED'} {seconds:7.1f} s  {name}")
-    print(f"total  {sum(row[2] for row in rows):7.1f} s", flush=True)
-    return 0 if all(row[1] for row in rows) else 1
+    print(f"total  {time.monotonic() - begin:7.1f} s", flush=True)
+    return 0 if len(rows) == len(todo) and all(row[1] for row in rows) else 1
+
+
+def run_beside(todo: Sequence[Step], rows: list[Row], output: TextIO) -> None:
+    OUTPUT.file = output
+    rows += [run_step(step) for step in todo]
+
+
+def run_step(step: Step) -> Row:
+    print(f"\n=== {step.name}", flush=True, file=getattr(OUTPUT, "file", None))
+    begin = time.monotonic()
+    try:
+        passed = step.action()
+    except SetupError as error:
+        say(str(error))
+        passed = False
+    return step.name, passed, time.monotonic() - begin
 
 
 # --- the commands ---------------------------------------------------------------------------------------------------

@@ -115,14 +115,22 @@ def test_every_step_runs_and_one_failure_counts(bootstrap: ModuleType, capsys: p
     told = capsys.readouterr()
     assert told.out.count("FAILED") == 2
     assert "nothing works" in told.err
+    # What runs beside the others counts too, and is heard after them.
+    beside = bootstrap.Step("beside", lambda: bootstrap.run(["false"]), beside=True)
+    assert bootstrap.run_steps([beside, step("six", True)]) == 1
+    assert "=== six\n\n=== beside\n$ false\n\n=== summary\nok" in capsys.readouterr().out
+    quiet = bootstrap.Step("quiet", lambda: True, beside=True)
+    assert bootstrap.run_steps([quiet, step("seven", True)]) == 0
+    assert bootstrap.run_steps([quiet, step("eight", False)]) == 1
 
 
 def test_quick_leaves_out_the_slow_steps_alone(bootstrap: ModuleType) -> None:
     environment = bootstrap.test_environment()
     every, quick = bootstrap.steps(environment, False), bootstrap.steps(environment, True)
     assert [s.name for s in every if not s.slow] == [s.name for s in quick]
-    assert {"ruff check", "ruff format", "mypy", "pytest", "README's run command"} <= {s.name for s in quick}
-    assert every[-1].name == "pytest"
+    tests = {"pytest: the kernels", "pytest: everything but the kernels"}
+    assert {"ruff check", "ruff format", "mypy", "README's run command", *tests} <= {s.name for s in quick}
+    assert every[-1].name == "pytest: the kernels"
 
 
 def test_no_compiler_is_a_clear_refusal(
