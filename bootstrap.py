@@ -233,7 +233,7 @@ def steps(environment: Environment, quick: bool) -> list[Step]:
     marker = "not gpu and not slow" if quick else "not gpu"
     own = environment.command
     pytest = own("python", "-m", "pytest", "-m", marker)
-    others = [*pytest, "-o", "cache_dir=.pytest_cache_units", "--ignore", "harness/tests/host", "harness/tests"]
+    others = [*pytest, "--ignore", "harness/tests/host", "harness/tests"]
     every = [
         Step("ruff check", lambda: run(own("ruff", "check", "."))),
         Step("ruff format", lambda: run(own("ruff", "format", "--check", "."))),
@@ -264,7 +264,7 @@ def second_python_check() -> bool:
     environment = Environment(ROOT / ".venv-second", python, ("test",))
     environment.prepare()
     left_out = (f"--ignore=harness/tests/unit/{name}.py" for name in COMPUTING)
-    pytest = environment.command("python", "-m", "pytest", "-o", "cache_dir=.pytest_cache_second")
+    pytest = environment.command("python", "-m", "pytest")
     return run([*pytest, "-m", "not gpu and not slow", *left_out, "harness/tests/unit"])
 
 

@@ -13,6 +13,16 @@ NAMES: tuple[GroupName, ...] = ("g1", "g2")
 GROUPS: list[tuple[Curve, GroupName]] = [(curve, name) for curve in CURVES for name in NAMES if curve.group(name)]
 
 
+# The kernels of these keep a host's compiler busy for minutes: tests on the CPU take one of them a day, by turns, and the
+# others always, unless all are asked for (harness/tests/host/conftest.py).
+LONG: list[tuple[str, GroupName]] = [("bn254", "g2"), ("bls12_381", "g1"), ("bls12_381", "g2"), ("secp256k1", "g1")]
+
+
+def is_tested(curve: str, name: GroupName, day: int) -> bool:
+    """Whether it is the day (a number that grows by one a day) of this group."""
+    return (curve, name) not in LONG or LONG[day % len(LONG)] == (curve, name)
+
+
 def group_of(curve: Curve, name: GroupName) -> Group:
     group = curve.group(name)
     assert group is not None

@@ -22,6 +22,12 @@ CUDA = pytest.param("cuda", marks=pytest.mark.gpu)
 MakeBackend = Callable[[str, Sources | None], Backend]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--every-group", action="store_true", help="tests on the CPU of all curves' groups, not of today's"
+    )
+
+
 @pytest.fixture(scope="session")
 def kernel_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where compiled kernels are kept: between runs, under pytest's own cache folder, unless that is switched off."""

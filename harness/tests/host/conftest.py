@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
 
+from limbd.harness.groups import NAMES, is_tested
 from limbd.kernels.source import ROOT, Sources
 from limbd.worker.device.base import Backend
 
 SOURCES = Sources((Path(__file__).parent / "layers", ROOT))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out the groups whose day it is not, but on a device, where nothing takes long."""
+    if config.getoption("--every-group"):
+        return
+    day = date.today().toordinal()
+    left_out = [item for item in items if not item.get_closest_marker("gpu") and not _is_tested(item, day)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+def _is_tested(item: pytest.Item, day: int) -> bool:
+    """Of a test for a group by its parameters: a curve, or its name, and g1 or g2."""
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    curve, name = params.get("curve"), params.get("name", params.get("group"))
+    if curve is None or name not in NAMES:
+        return True
+    return is_tested(curve if isinstance(curve, str) else curve.name, name, day)
 
 
 @pytest.fixture(scope="session", params=["cpu", "ptx", pytest.param("cuda", marks=pytest.mark.gpu)])
