@@ -41,13 +41,21 @@ def multiplication(
 
 
 def request_of(
-    curve: Curve, name: GroupName, vectors: Sequence[Limbs], points: Limbs, *, check_subgroup: bool = False
+    curve: Curve,
+    name: GroupName,
+    vectors: Sequence[Limbs],
+    points: Limbs,
+    *,
+    check_subgroup: bool = False,
+    constant_work: bool = False,
 ) -> Request:
     """The same as a backend is asked, without a frame."""
     op = op_by_name(f"msm-{name}")
     assert isinstance(op, Msm)
     together = vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
-    return op.request(curve, together, points, vectors=len(vectors), check_subgroup=check_subgroup)
+    return op.request(
+        curve, together, points, vectors=len(vectors), check_subgroup=check_subgroup, constant_work=constant_work
+    )
 
 
 def group_of(curve_name: str, group_name: str) -> tuple[Curve, GroupName, Group]:
