@@ -28,7 +28,8 @@ from limbd.harness.multiplications import Multiples
 from limbd.ops import by_name as op_by_name
 from limbd.ops.base import Call, LaunchPlan, Request, Traits
 from limbd.ops.msm import Msm, param_of
-from limbd.ops.msm_plan import SCALAR_BYTES, plan_of
+from limbd.ops.msm_plan import plan_of
+from limbd.ops.msm_shape import SCALAR_BYTES
 from limbd.ops.msm_tuning import MsmRow, msm_row, with_width
 from limbd.ops.params.curves import Curve, GroupName
 from limbd.ops.reference.msm import encode_points

@@ -13,7 +13,8 @@ from limbd.harness.groups import group_of
 from limbd.ops import by_name
 from limbd.ops.base import Call, LaunchPlan, Op, Request, Traits
 from limbd.ops.msm import Msm, param_of
-from limbd.ops.msm_plan import SCALAR_BYTES, plan_of
+from limbd.ops.msm_plan import plan_of
+from limbd.ops.msm_shape import SCALAR_BYTES
 from limbd.ops.msm_tuning import MsmRow
 from limbd.ops.params.curves import Curve, Group, GroupName
 from limbd.ops.reference.curve import Point, plus, times

@@ -8,7 +8,8 @@ from functools import partial
 import numpy as np
 
 from limbd.ops.base import LIMB_BYTES, Call, LaunchPlan, Limbs, Op, Request, Traits, Unit, check_length
-from limbd.ops.msm_plan import SCALAR_BYTES, Question, plan_of
+from limbd.ops.msm_plan import Question, plan_of
+from limbd.ops.msm_shape import SCALAR_BYTES
 from limbd.ops.msm_tuning import MsmRow, msm_row
 from limbd.ops.msm_units import bases_kernels
 from limbd.ops.params import curves

@@ -10,11 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from limbd.ops.base import (
-    FIRST_BAD,
-    FIRST_BAD_BYTES,
     LIMB_BYTES,
     Buffer,
     Launch,
@@ -27,212 +24,27 @@ from limbd.ops.base import (
 )
 from limbd.ops.constants import montgomery
 from limbd.ops.msm_bases import TABLE, Bases
+from limbd.ops.msm_shape import SCALAR_BYTES, SCAN_BLOCKS, Shape
 from limbd.ops.msm_tails import fold, merges, stages
 from limbd.ops.msm_tuning import MsmRow
 from limbd.ops.msm_units import (
+    CHUNKS,
     DIGITS_BLOCK,
     LOW_BYTES,
     POINTS_BLOCK,
+    RUNS,
     SCALAR_LIMBS,
     SCAN_TILE,
     SORT_BLOCK,
     TILE,
-    Kernels,
+    TILES,
     digit_bytes,
-    kernels,
 )
-from limbd.ops.params.curves import Curve, Group, GroupName
+from limbd.ops.params.curves import Curve, GroupName
 from limbd.ops.status import ServiceError, Status
-
-# Blocks of a scan: each adds up the sums of those before it.
-SCAN_BLOCKS = 1024
 
 # So many counts that one block does it alone.
 ONE_BLOCK_SCAN = 8 * SCAN_TILE
-
-# Entries of a slice, where there are so few that they do not fill the device: shorter ones would leave more spills than sums.
-SHORTEST_SLICE = 8
-
-SCALAR_BYTES = SCALAR_LIMBS * LIMB_BYTES
-
-# Entries are counted in 32 bits, and a point's index leaves one for its sign.
-MAX_ENTRIES = 2**32 - 2 * TILE
-MAX_COUNT = 2**31 - 1
-
-
-def window_count(order: int, width: int) -> int:
-    """Windows that hold every scalar below the order as signed digits: one bit more than the order's, so that no carry
-    leaves the top window (kernels/algo/digits.cuh)."""
-    return -(-(order.bit_length() + 1) // width)
-
-
-@dataclass(frozen=True)
-class Shape:
-    """One piece: count points, `vectors` vectors of as many scalars. bases: where the points stay on the device."""
-
-    curve: Curve
-    name: GroupName
-    count: int
-    vectors: int
-    row: MsmRow
-    constant: bool
-    bases: Bases | None = None
-
-    @cached_property
-    def group(self) -> Group:
-        group = self.curve.group(self.name)
-        assert group is not None, "decode refuses others"
-        return group
-
-    @cached_property
-    def kernels(self) -> Kernels:
-        row = self.row
-        blocks = row.accumulate_block, row.resident, row.reduce_block
-        return kernels(self.curve, self.name, row.width, *blocks, self.constant, row.lanes is not None)
-
-    # --- numbers ---
-
-    @property
-    def windows(self) -> int:
-        return window_count(self.curve.order, self.row.width)
-
-    @property
-    def levels(self) -> int:
-        """Windows whose digits share a row of buckets, as the points' multiples by them are there."""
-        return self.bases.levels if self.bases else 1
-
-    @property
-    def row_windows(self) -> int:
-        """Windows of a vector that have a row of buckets each."""
-        return self.windows // self.levels
-
-    @property
-    def row_entries(self) -> int:
-        """At most."""
-        return self.levels * self.count
-
-    @property
-    def rows(self) -> int:
-        return self.vectors * self.row_windows
-
-    @property
-    def half(self) -> int:
-        """Buckets of a row that count: digits of either sign share one."""
-        return 1 << (self.row.width - 1)
-
-    @property
-    def row_buckets(self) -> int:
-        """With the one for zeros, where the work is constant."""
-        return self.half + self.constant
-
-    @property
-    def keys(self) -> int:
-        """Of the sort's first pass."""
-        return -(-self.row_buckets >> self.row.low_bits)
-
-    @property
-    def entries(self) -> int:
-        """At most."""
-        return self.rows * self.row_entries
-
-    @property
-    def shortest_slice(self) -> int:
-        return min(self.row.slice, SHORTEST_SLICE)
-
-    @property
-    def slices(self) -> int:
-        """Of at most the row's length, and such that they fill the device a whole number of times."""
-        fill = self.row.fill
-        turns = -(-self.entries // (self.row.slice * fill))
-        return -(-self.entries // max(self.shortest_slice, -(-self.entries // (turns * fill))))
-
-    @property
-    def sum_limbs(self) -> int:
-        """Limbs of a stored point of kernels/algo/bucket_sums.cuh's mode."""
-        return self._limbs(3 if self.constant else 4)
-
-    @property
-    def pair_limbs(self) -> int:
-        """Of the reduction's: over lanes it has XYZZ coordinates in both modes."""
-        return self._limbs(4) if self.row.lanes else self.sum_limbs
-
-    def _limbs(self, coordinates: int) -> int:
-        return -(-coordinates * self.group.degree * self.curve.base.montgomery_limbs // 4) * 4
-
-    def spill_counts(self) -> list[int]:
-        """Spills of the additions, then of each merge that leaves more than one."""
-        counts = [self.slices]
-        while counts[-1] > 1:
-            counts.append(-(-counts[-1] // self.row.merge))
-        return counts
-
-    def stages(self) -> list[tuple[int, int]]:
-        """Of the reduction, one a launch: log2 of a segment or chunk, and of the pairs of a row that the stage leaves."""
-        left = self.row.width - 1
-        found: list[tuple[int, int]] = []
-        while left > 0 or not found:
-            most = self.row.lanes.log_chunk if self.row.lanes and found else self.row.log_segment
-            step = min(most, left)
-            left -= step
-            found.append((step, left))
-        return found
-
-    # --- memory ---
-
-    def buffers(self) -> tuple[Buffer, ...]:
-        partitions, buckets = self.rows * self.keys, self.rows * self.row_buckets
-        two_passes = self.row.low_bits > 0
-        spills = [*self.spill_counts(), 1]
-        pairs = [self.rows << left for _, left in self.stages()] + [1]
-        point, pair = self.sum_limbs, self.pair_limbs
-        own_points = {"points": self.count * self.curve.point_limbs(self.group), "infinite": self.count}
-        words = {
-            **({} if self.bases else own_points),
-            "digits": -(-self.entries * digit_bytes(self.row.width) // LIMB_BYTES),
-            "counts": partitions + (buckets if two_passes else 0),
-            "cursors": max(partitions, buckets),
-            "partition_starts": partitions + 1 if two_passes else 1,
-            "tile_starts": partitions + 1 if two_passes else 1,
-            "entries": self.entries,
-            "low_keys": -(-self.entries * LOW_BYTES // LIMB_BYTES) if two_passes else 1,
-            "sorted": self.entries if two_passes else 1,
-            "starts": buckets + 1,
-            "runs": 2 * min(buckets, self.entries) + 1,
-            "scan": 2 * SCAN_BLOCKS,
-            "totals": 2,
-            "buckets": buckets * point,
-            "spills_0": spills[0] * point,
-            "spills_1": spills[1] * point,
-            "spill_buckets_0": spills[0],
-            "spill_buckets_1": spills[1],
-            "sums_0": pairs[0] * pair,
-            "sums_1": pairs[1] * pair,
-            "weighted_0": pairs[0] * pair,
-            "weighted_1": pairs[1] * pair,
-            "kept": self.vectors * pair,
-        }
-        wire = self.curve.point_bytes(self.group)
-        return (
-            Buffer("scalars", "in", self.vectors * self.count * SCALAR_BYTES),
-            *(() if self.bases else (Buffer("wire", "in", self.count * wire), CHECKED)),
-            *(Buffer(name, "scratch", size * LIMB_BYTES) for name, size in words.items()),
-            Buffer("out", "out", self.vectors * wire),
-        )
-
-    def device_bytes(self) -> int:
-        return sum(buffer.nbytes for buffer in self.buffers())
-
-    def fits(self, memory: int) -> bool:
-        """In memory, and in the numbers that the kernels count with."""
-        return (
-            self.entries <= MAX_ENTRIES
-            and self.row_entries <= MAX_COUNT
-            and self.rows * self.row_buckets < MAX_COUNT
-            and self.device_bytes() <= memory
-        )
-
-
-CHECKED = Buffer("bad", FIRST_BAD, FIRST_BAD_BYTES)
 
 
 # --- launches -------------------------------------------------------------------------------------------------------
@@ -266,11 +78,11 @@ def sort_launches(shape: Shape) -> Iterator[Launch]:
     width, windows = row.width, shape.windows
     numbers = montgomery(order, SCALAR_LIMBS)
     offset = sum(((1 << (width - 1)) - 1) << width * w for w in range(windows))
-    partitions, buckets = shape.rows * shape.keys, shape.rows * shape.row_buckets
+    partitions = shape.rows * shape.keys
     two_passes, tiles = row.low_bits > 0, -(-shape.row_entries // TILE)
     digits = {"order": order, "r2": numbers["r2"], "n0inv": numbers["n0inv"], "offset": offset}
     digits |= {"count": shape.count, "vectors": shape.vectors, "windows": windows, "width": width}
-    digits["cleared"] = partitions + (buckets if two_passes else 0)
+    digits["cleared"] = shape.sort_counts + shape.class_counts
     places = {"infinite": shape.bases.infinite} if shape.bases else {}
     yield _launch(shape, "msm_digits", shape.count * shape.vectors, DIGITS_BLOCK, digits, pointers=places)
 
@@ -279,9 +91,9 @@ def sort_launches(shape: Shape) -> Iterator[Launch]:
     threads = shape.rows * tiles * SORT_BLOCK
     yield _launch(shape, "msm_count", threads, SORT_BLOCK, first, shared=LIMB_BYTES * shape.keys)
     if two_passes:
-        yield from _scan(shape, partitions, "partition_starts", "tile_starts", compact=False)
+        yield from _scan(shape, partitions, "partition_starts", "tile_starts", TILES)
     else:
-        yield from _scan(shape, partitions, "starts", "runs", compact=True)
+        yield from _last_scan(shape, "counts")
     yield _launch(shape, "msm_scatter", threads, SORT_BLOCK, first, shared=_tile_bytes(shape.keys, digit_bytes(width)))
     if not two_passes:
         return
@@ -290,7 +102,7 @@ def sort_launches(shape: Shape) -> Iterator[Launch]:
     starts, counts = {"starts": "partition_starts"}, Part("counts", LIMB_BYTES * partitions)
     pointers: dict[str, Place | None] = {**starts, "counts": counts}
     yield _launch(shape, "msm_count_low", threads, SORT_BLOCK, second, shared=LIMB_BYTES * keys, pointers=pointers)
-    yield from _scan(shape, buckets, "starts", "runs", compact=True, counts=counts)
+    yield from _last_scan(shape, counts)
     shared = _tile_bytes(keys, LOW_BYTES)
     yield _launch(shape, "msm_scatter_low", threads, SORT_BLOCK, second, shared=shared, pointers=starts)
 
@@ -304,26 +116,43 @@ def _clear(shape: Shape, n: int, **pointers: str) -> Launch:
     return _launch(shape, "msm_clear", n, SORT_BLOCK, {"n": n}, pointers=pointers)
 
 
-def _scan(
-    shape: Shape, n: int, starts: str, seconds: str, *, compact: bool, counts: Place = "counts"
-) -> Iterator[Launch]:
+def _last_scan(shape: Shape, counts: Place) -> Iterator[Launch]:
+    """The one over buckets, which also says where additions begin."""
+    buckets = shape.rows * shape.row_buckets
+    if not shape.chunked:
+        yield from _scan(shape, buckets, "starts", "runs", RUNS, counts)
+        return
+    classes = Part("counts", LIMB_BYTES * shape.sort_counts)
+    yield from _scan(shape, buckets, "starts", classes, CHUNKS, counts)
+    cursors = Part("counts", LIMB_BYTES * (shape.sort_counts + shape.chunk_length))
+    values = {"buckets": buckets, "length": shape.chunk_length, "slots": shape.spills}
+    pointers: dict[str, Place | None] = {"classes": classes, "cursors": cursors, "spill_buckets": "spill_buckets_0"}
+    threads = -(-buckets // TILE) * SORT_BLOCK
+    yield _launch(shape, "msm_chunks", threads, SORT_BLOCK, values, pointers=pointers)
+
+
+def _scan(shape: Shape, n: int, starts: str, seconds: Place, form: int, counts: Place = "counts") -> Iterator[Launch]:
     chunk = n if n <= ONE_BLOCK_SCAN else -(-n // SCAN_BLOCKS // SCAN_TILE) * SCAN_TILE
-    values = {"n": n, "chunk": chunk, "compact": int(compact)}
+    values = {"n": n, "chunk": chunk, "form": form}
     threads = -(-n // chunk) * SORT_BLOCK
-    pointers = {"counts": counts, "sums": "scan"}
+    pointers: dict[str, Place | None] = {"counts": counts, "sums": "scan"}
     if threads > SORT_BLOCK:
         yield _launch(shape, "msm_scan_sums", threads, SORT_BLOCK, values, pointers=pointers)
     pointers |= {"starts": starts, "seconds": seconds}
+    values["length"] = shape.chunk_length
     yield _launch(shape, "msm_scan_apply", threads, SORT_BLOCK, values, pointers=pointers)
 
 
 def sum_launches(shape: Shape) -> Iterator[Launch]:
     """Entries -> buckets."""
     row = shape.row
-    values = {"slices": shape.slices, "shortest": shape.shortest_slice}
     pointers = {"entries": "sorted" if row.low_bits else "entries", "points": TABLE if shape.bases else "points"}
     pointers |= {"spills": "spills_0", "spill_buckets": "spill_buckets_0"}
-    yield _launch(shape, "msm_accumulate", shape.slices, row.accumulate_block, values, pointers=pointers)
+    if shape.chunked:
+        yield _launch(shape, "msm_add_chunks", shape.chunks, row.accumulate_block, {}, pointers=pointers)
+    else:
+        values = {"slices": shape.slices, "shortest": shape.shortest_slice}
+        yield _launch(shape, "msm_accumulate", shape.slices, row.accumulate_block, values, pointers=pointers)
     yield from merges(shape)
 
 

@@ -5,12 +5,9 @@ msm_reduce_lanes.cu)."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from limbd.ops.base import LIMB_BYTES, Launch
-
-if TYPE_CHECKING:
-    from limbd.ops.msm_plan import Shape
+from limbd.ops.msm_shape import Shape
 
 WARP = 32
 

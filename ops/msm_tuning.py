@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from limbd.ops.msm_bases import Bases
+from limbd.ops.msm_units import MAX_CHUNK
 from limbd.ops.params.curves import Curve, GroupName
 
 
@@ -22,7 +23,8 @@ class LaneRow:
 @dataclass(frozen=True)
 class MsmRow:
     """width: bits of a window. low_bits: of a bucket's number, which the sort's second pass takes; 0, one pass is all.
-    slice: entries that a thread adds up, at most. fill: threads of additions that fill the device. merge: spills that a
+    slice: entries that a thread adds up, at most, where additions go by slices of all entries. chunk: the same where they go by
+    chunks of buckets in the order of their sizes; 0, they go by slices, as they do for constant work. fill: threads of additions that fill the device. merge: spills that a
     thread adds up. log_segment: log2 of the buckets or pairs that a thread of the reduction adds up. lanes: None, where points
     after the additions into buckets are a thread's; else they lie over groups of lanes, and it says how the stages after the
     reduction's first are cut. accumulate_block, reduce_block: threads a block. resident: blocks of additions that a
@@ -40,6 +42,7 @@ class MsmRow:
     reduce_block: int
     source: str
     lanes: LaneRow | None = None
+    chunk: int = 0
 
 
 # Of the device that the rows are for, an H200.
@@ -69,7 +72,8 @@ _GPU_WIDTHS: dict[tuple[str, GroupName], tuple[tuple[int, int], ...]] = {
 def msm_row(kind: str, arch: str, curve: Curve, group: GroupName, count: int) -> MsmRow:
     """kind, arch: of limbd.ops.base.Traits. count: points of one piece, at least 1."""
     if kind == "cpu":
-        return with_width(_fewest_additions(curve.scalar.bits, count), 1024, 64, 6, 1, MODEL)
+        row = with_width(_fewest_additions(curve.scalar.bits, count), 1024, 64, 6, 1, MODEL)
+        return replace(row, chunk=MAX_CHUNK)
     log, widths = (count - 1).bit_length(), _GPU_WIDTHS.get((curve.name, group), _WIDTHS)
     width = next((width for up_to, width in widths if log <= up_to), widths[-1][1])
     # 128 registers do for eight limbs of a prime field; twelve, or the extension, take what there is.
@@ -108,7 +112,7 @@ def bases_row(kind: str, arch: str, bases: Bases, count: int) -> MsmRow:
     if not bases.width:
         return row
     other = with_width(bases.width, row.slice, row.merge, row.log_segment, row.resident, UNMEASURED, fill=row.fill)
-    return replace(other, lanes=row.lanes)
+    return replace(other, lanes=row.lanes, chunk=row.chunk)
 
 
 @cache

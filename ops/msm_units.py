@@ -64,14 +64,27 @@ _SORT: dict[str, tuple[Member, ...]] = {
     "msm_scatter": (*_in("digits"), *_out("cursors", "entries", "low_keys"), *_ROW),
     "msm_count_low": (*_PARTITION, *_out("counts")),
     "msm_scatter_low": (*_PARTITION, *_in("entries"), *_out("cursors", "sorted")),
-    "msm_scan_sums": (*_in("counts"), *_out("sums"), Member("n", "u64"), *_words("chunk", "compact")),
+    "msm_scan_sums": (*_in("counts"), *_out("sums"), Member("n", "u64"), *_words("chunk", "form")),
     "msm_scan_apply": (
         *_in("counts", "sums"),
         *_out("starts", "cursors", "seconds", "totals"),
         Member("n", "u64"),
-        *_words("chunk", "compact"),
+        *_words("chunk", "form", "length"),
+    ),
+    "msm_chunks": (
+        *_in("starts", "classes"),
+        *_out("cursors", "chunks", "spill_buckets", "totals"),
+        Member("buckets", "u64"),
+        *_words("length", "slots"),
     ),
 }
+
+# What a scan leaves besides starts: Form of kernels/entry/msm_sort.cu.
+TILES, RUNS, CHUNKS = 0, 1, 2
+
+# Words of a chunk, and entries of the longest one (kernels/algo/bucket_chunks.cuh).
+CHUNK_WORDS = 4
+MAX_CHUNK = 256
 
 _POINTS: dict[str, tuple[Member, ...]] = {
     "msm_points": (*_in("wire"), *_out("points", "infinite", "bad"), Member("n", "u64"), Member("offset", "u64")),
@@ -94,6 +107,10 @@ _ACCUMULATE: dict[str, tuple[Member, ...]] = {
         *_out("buckets", "spills", "spill_buckets"),
         *_words("slices", "shortest"),
     )
+}
+
+_ADD_CHUNKS: dict[str, tuple[Member, ...]] = {
+    "msm_add_chunks": (*_in("points", "entries", "chunks", "totals"), *_out("buckets", "spills", "spill_buckets"))
 }
 
 _REDUCE: dict[str, tuple[Member, ...]] = {
@@ -167,9 +184,10 @@ def kernels(
     reduce_block: int,
     constant: bool,
     lanes: bool,
+    chunks: bool,
 ) -> Kernels:
     """width: bits of a window. constant: of the kernels for constant work. lanes: points of the reduction over groups of lanes.
-    The blocks are the largest that the two units are compiled for, resident
+    chunks: additions by chunks of buckets instead of slices of all entries. The blocks are the largest that the two units are compiled for, resident
     the blocks of additions that a multiprocessor holds at once, which bounds their registers."""
     group, plain = _group(curve, name)
     mode = ("CONSTANT_WORK", int(constant))
@@ -178,9 +196,7 @@ def kernels(
     found = {
         **_kernels("msm_sort", _SORT, SORT_BLOCK, sort, ""),
         **_points(group, plain),
-        **_kernels(
-            "msm", _ACCUMULATE, accumulate_block, (("THREADS", accumulate_block), ("RESIDENT", resident), mode), group
-        ),
+        **_additions((("THREADS", accumulate_block), ("RESIDENT", resident)), mode, group, accumulate_block, chunks),
         **(_lane_reduction if lanes else _reduction)((plain, ("THREADS", reduce_block), mode), group, reduce_block),
     }
     return Kernels(found)
@@ -201,6 +217,14 @@ def _group(curve: Curve, name: GroupName) -> tuple[str, tuple[str, int]]:
 
 def _points(group: str, plain: tuple[str, int]) -> dict[str, Kernel]:
     return _kernels("msm_points", _POINTS, POINTS_BLOCK, (plain,), group)
+
+
+def _additions(
+    constants: tuple[tuple[str, int], ...], mode: tuple[str, int], group: str, block: int, chunks: bool
+) -> dict[str, Kernel]:
+    if chunks:
+        return _kernels("msm_chunks", _ADD_CHUNKS, block, constants, group)
+    return _kernels("msm", _ACCUMULATE, block, (*constants, mode), group)
 
 
 def _reduction(constants: tuple[tuple[str, int], ...], group: str, block: int) -> dict[str, Kernel]:

@@ -53,15 +53,23 @@ struct Variable {
     using Sum = xyzz::Point<C>;
     static constexpr bool CONSTANT = false;
 
-    // sum = (first ? nothing : sum) + point. No point is infinity.
+    // sum = point, which is not infinity.
+    static __device__ __forceinline__ void begin(Sum& sum, const curve::Affine<C>& point) {
+        limb::copy<C::LIMBS>(sum.x, point.x);
+        limb::copy<C::LIMBS>(sum.y, point.y);
+        curve::FieldOf<C>::one(sum.zz);
+        curve::FieldOf<C>::one(sum.zzz);
+    }
+
+    // sum += point. Neither is infinity.
+    static __device__ __forceinline__ void add(Sum& sum, const curve::Affine<C>& point) { add_affine_unchecked(sum, point); }
+
+    // sum = (first ? nothing : sum) + point.
     static __device__ __forceinline__ void accumulate(Sum& sum, const curve::Affine<C>& point, bool first) {
         if (first) {
-            limb::copy<C::LIMBS>(sum.x, point.x);
-            limb::copy<C::LIMBS>(sum.y, point.y);
-            curve::FieldOf<C>::one(sum.zz);
-            curve::FieldOf<C>::one(sum.zzz);
+            begin(sum, point);
         } else {
-            add_affine_unchecked(sum, point);
+            add(sum, point);
         }
     }
 

@@ -7,9 +7,12 @@
 // sign.
 //
 // Passes: digits; then by the high bits of the bucket (`keys` partitions of a row, of 2^low_bits buckets each), then by the
-// low bits within each partition. Each pass counts, scans and scatters; with low_bits = 0 the first pass is all.
+// low bits within each partition. Each pass counts, scans and scatters; with low_bits = 0 the first pass is all. The last
+// scan also leaves what the additions go by: the buckets that have entries (RUNS), or how many chunks of each length there
+// are (CHUNKS), which msm_chunks then orders (algo/bucket_chunks.cuh).
 //
 // DIGIT_BITS: 16, or 32 where windows are wider. Low bits of a bucket are kept in 16.
+#include "algo/bucket_chunks.cuh"
 #include "algo/counting_sort.cuh"
 #include "algo/digits.cuh"
 #include "algo/scan.cuh"
@@ -20,6 +23,9 @@ namespace {
 
 constexpr int WARPS = THREADS / 32, TILE = THREADS * ITEMS;
 constexpr uint32_t SIGN = 0x80000000u;
+
+// What a scan leaves in `seconds`.
+enum Form : uint32_t { TILES = 0, RUNS = 1, CHUNKS = 2 };
 
 // Blocks of a scatter that a multiprocessor holds: all threads of sm_75, which has the fewest.
 constexpr int SCATTERS = 4;
@@ -130,15 +136,15 @@ struct Sums {
     }
 };
 
-// What each of a thread's SHARE neighbouring counts adds to the two sums: itself, and the tiles that it takes or (compacting)
-// whether it is there at all.
+// What each of a thread's SHARE neighbouring counts adds to the two sums: itself, and the tiles that it takes or (RUNS,
+// CHUNKS) whether it is there at all.
 template <class Args>
 __device__ __forceinline__ void summands(const Args& args, uint32_t (&r)[SHARE][2], uint64_t index, uint64_t end) {
     UNROLL
     for (int k = 0; k < SHARE; ++k) {
         const uint32_t count = index + k < end ? args.counts[index + k] : 0;
         r[k][0] = count;
-        r[k][1] = args.compact ? count != 0 : (count + TILE - 1) / TILE;
+        r[k][1] = args.form == TILES ? (count + TILE - 1) / TILE : count != 0;
     }
 }
 
@@ -275,10 +281,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_sums(const msm_sc
 }
 
 // starts[i] = cursors[i] = the sum of the counts before i, and starts[n] = that of all. sums: of the blocks before this one.
-// seconds: without `compact` the tiles before i, likewise; with it, for the k-th count that is not 0: the sum before it and
-// its index, and after the last one the sum of all. totals: both sums over all.
+// seconds: with TILES the tiles before i, likewise; with RUNS, for the k-th count that is not 0: the sum before it and its
+// index, and after the last one the sum of all; with CHUNKS how many chunks there are of each class, added to what is there.
+// totals: both sums over all.
 extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_apply(const msm_scan_apply_args args) {
     __shared__ scan::Totals<2, WARPS> totals;
+    __shared__ uint32_t classes[bucket_chunks::MAX_LENGTH];
+    if (args.form == CHUNKS) counting_sort::clear(classes, args.length);
     uint32_t base[2] = {0, 0}, total[2], share[SHARE][2];
     for (uint32_t b = threadIdx.x; b < blockIdx.x; b += THREADS) Sums{}.multiply(base, base, args.sums + 2 * b);
     scan::inclusive<WARPS>(Sums{}, base, total, totals);
@@ -299,20 +308,38 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_apply(const msm_s
             if (i >= end) break;
             args.starts[i] = before[0];
             args.cursors[i] = before[0];
-            if (!args.compact) args.seconds[i] = before[1];
-            if (args.compact && share[k][0] != 0) {
+            if (args.form == TILES) args.seconds[i] = before[1];
+            if (args.form == RUNS && share[k][0] != 0) {
                 args.seconds[2 * uint64_t(before[1])] = before[0];
                 args.seconds[2 * uint64_t(before[1]) + 1] = uint32_t(i);
             }
+            if (args.form == CHUNKS) bucket_chunks::count(classes, share[k][0], args.length);
             Sums{}.multiply(before, before, share[k]);
         }
         Sums{}.multiply(base, base, total);
     }
+    if (args.form == CHUNKS) {
+        __syncthreads();
+        counting_sort::add_totals(args.seconds, classes, args.length);
+    }
     if (end == args.n && threadIdx.x == 0) {
         args.starts[args.n] = base[0];
-        if (!args.compact) args.seconds[args.n] = base[1];
-        if (args.compact) args.seconds[2 * uint64_t(base[1])] = base[0];
+        if (args.form == TILES) args.seconds[args.n] = base[1];
+        if (args.form == RUNS) args.seconds[2 * uint64_t(base[1])] = base[0];
         args.totals[0] = base[0];
         args.totals[1] = base[1];
     }
+}
+
+// Chunks of all buckets, longest first, and how many they are: totals[1]. No spill is there yet.
+extern "C" __global__ void __launch_bounds__(THREADS) msm_chunks(const msm_chunks_args args) {
+    __shared__ scan::Totals<1, WARPS> totals;
+    __shared__ uint32_t counts[bucket_chunks::MAX_LENGTH];
+    const uint64_t threads = uint64_t(gridDim.x) * THREADS;
+    for (uint64_t i = element::own_index(); i < args.slots; i += threads) args.spill_buckets[i] = bucket_chunks::NO_BUCKET;
+    bucket_chunks::Tile<ITEMS, msm_chunks_args> tile(args, uint64_t(blockIdx.x) * TILE);
+    tile.count(counts);
+    const uint32_t all = bucket_chunks::take_places<WARPS>(args, counts, totals);
+    if (blockIdx.x == 0 && threadIdx.x == 0) args.totals[1] = all;
+    tile.place(counts);
 }

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from limbd.ops.msm_bases import Bases
-from limbd.ops.msm_plan import Question, plan_of, window_count
+from limbd.ops.msm_plan import Question, plan_of
+from limbd.ops.msm_shape import window_count
 from limbd.ops.msm_tuning import bases_row, bases_width
 from limbd.ops.params.curves import Curve, Group, GroupName
 from limbd.ops.params.layout import PLAIN_LIMBS

@@ -13,9 +13,9 @@ import pytest
 
 from limbd.harness.groups import GROUPS, group_of
 from limbd.harness.multiplications import Multiples, Multiplication
-from limbd.ops.msm_plan import SHORTEST_SLICE, Shape, window_count
+from limbd.ops.msm_shape import SHORTEST_CHUNK, SHORTEST_SLICE, Shape, window_count
 from limbd.ops.msm_tuning import MsmRow, msm_row, with_width
-from limbd.ops.msm_units import TILE
+from limbd.ops.msm_units import MAX_CHUNK, TILE
 from limbd.ops.params.curves import Curve, GroupName, by_name
 from limbd.ops.reference.curve import Point, negate, plus
 from limbd.ops.reference.msm import proof_points, sum_of
@@ -36,8 +36,17 @@ TOY = named("toy_7_13")
 BN254 = named("bn254")
 
 
-def row(width: int, slice_length: int = 8, merge: int = 3, log_segment: int = 2, low_bits: int | None = None) -> MsmRow:
-    made = with_width(width, slice_length, merge, log_segment, 1, "a test's")
+def row(
+    width: int,
+    length: int = 8,
+    merge: int = 3,
+    log_segment: int = 2,
+    low_bits: int | None = None,
+    chunks: bool = True,
+) -> MsmRow:
+    """length: of a slice, and of a chunk, which variable work goes by unless chunks is False."""
+    made = with_width(width, length, merge, log_segment, 1, "a test's")
+    made = replace(made, chunk=min(length, MAX_CHUNK) if chunks else 0)
     return made if low_bits is None else replace(made, low_bits=low_bits)
 
 
@@ -226,28 +235,56 @@ def test_dependent_bases(kernels: Backend) -> None:
     for _ in range(63):
         chain.append(plus(chain[-1], g, BN254.base.modulus))
     known = Multiples(BN254, "g1", "chain", 1)
-    for width, slice_length in product((2, 4, 7), (1, 3, 64)):
+    for width, length, chunks in product((2, 4, 7), (1, 3, 64), (False, True)):
         scalars = [(1 << width) * i + 1 for i in range(64)]
         expected = known.point(sum(s * (i + 1) for i, s in enumerate(scalars)))
-        got = Multiplication(BN254, "g1", scalars, chain).answer(kernels, always(row(width, slice_length)))
-        assert got == [expected], (width, slice_length)
+        made = row(width, length, chunks=chunks)
+        assert Multiplication(BN254, "g1", scalars, chain).answer(kernels, always(made)) == [expected], made
 
 
 # --- cuts -----------------------------------------------------------------------------------------------------------
 
 
-@BOTH_MODES
-@pytest.mark.parametrize("slice_length", [1, 2, 7, 500])
+@pytest.mark.parametrize(
+    ("constant", "chunks"), [(False, True), (False, False), (True, False)], ids=["chunks", "slices", "constant"]
+)
+@pytest.mark.parametrize("length", [1, 2, 7, 500])
 @pytest.mark.parametrize("merge", [2, 8])
 @pytest.mark.parametrize("log_segment", [1, 4])
 def test_any_cut_gives_the_same_sum(
-    kernels: Backend, slice_length: int, merge: int, log_segment: int, constant: bool
+    kernels: Backend, length: int, merge: int, log_segment: int, constant: bool, chunks: bool
 ) -> None:
     known = Multiples(TOY, "g2", "cuts", 70)
     rng = random.Random("cuts")
     scalars = [rng.choice((0, 1, rng.randrange(13))) for _ in range(70)]
     asked = Multiplication(TOY, "g2", scalars, known.points, constant_work=constant)
-    assert asked.answer(kernels, always(row(3, slice_length, merge, log_segment))) == [known.total(scalars)]
+    made = row(3, length, merge, log_segment, chunks=chunks)
+    assert asked.answer(kernels, always(made)) == [known.total(scalars)]
+
+
+@pytest.mark.parametrize("chunks", [False, True], ids=["slices", "chunks"])
+@pytest.mark.parametrize("length", [1, 3, 8, MAX_CHUNK])
+def test_chunks_of_buckets_of_every_size(kernels: Backend, length: int, chunks: bool) -> None:
+    """Buckets of 0, 1, .. entries, and one with a thousand: each size falls into another class, next to whole chunks."""
+    sizes = [0, 1, length - 1, length, length + 1, 2 * length, 3 * length + 2, 40, 1000]
+    # A scalar below 16 is the lowest digit of a window of 5 bits, whose bucket is the scalar's less 1.
+    scalars = [digit for digit, size in enumerate(sizes, 1) for _ in range(size)]
+    many = Multiples(BN254, "g1", "sizes", len(scalars))
+    random.Random(length).shuffle(scalars)
+    asked = Multiplication(BN254, "g1", scalars, many.points)
+    assert asked.answer(kernels, always(row(5, length, chunks=chunks))) == [many.total(scalars)]
+
+
+@pytest.mark.parametrize("log", [0, 4, 10, 12, 16, 18, 20, 22, 24])
+def test_chunks_fit_their_places(log: int) -> None:
+    """A place for each spill, and one for every chunk however entries are spread."""
+    made = replace(msm_row("cuda", "sm_90", BN254, "g1", 1 << log), chunk=MAX_CHUNK)
+    shape = Shape(BN254, "g1", 1 << log, 1, made, False)
+    assert SHORTEST_CHUNK <= shape.chunk_length <= MAX_CHUNK
+    assert shape.spills > (shape.entries - 1) // shape.chunk_length
+    full, rest = divmod(shape.entries, shape.rows * shape.row_buckets)
+    even = shape.rows * shape.row_buckets * -(-full // shape.chunk_length) + rest
+    assert shape.chunks >= max(even, min(shape.entries, shape.rows * shape.row_buckets))
 
 
 @BOTH_MODES

@@ -11,7 +11,7 @@ import pytest
 
 from limbd.harness.multiplications import Multiples
 from limbd.local import Worker
-from limbd.ops.msm_plan import window_count
+from limbd.ops.msm_shape import window_count
 from limbd.ops.params import curves
 from limbd.ops.params.curves import GroupName
 from limbd.ops.params.layout import from_ints

@@ -37,7 +37,8 @@ BN254 = named("bn254")
 def rows(
     width: int, slice_length: int, merge: int, log_segment: int, lanes: LaneRow = SHORT
 ) -> Callable[[int], MsmRow]:
-    made = replace(with_width(width, slice_length, merge, log_segment, 1, "a test's"), lanes=lanes)
+    made = with_width(width, slice_length, merge, log_segment, 1, "a test's")
+    made = replace(made, lanes=lanes, chunk=slice_length)
     return lambda count: made
 
 

@@ -23,7 +23,7 @@ from limbd.harness.transforms import VARIANTS, elements, fields
 from limbd.ops import OPS
 from limbd.ops.base import Call, Op, Request, Unit
 from limbd.ops.msm import Msm
-from limbd.ops.msm_plan import Shape
+from limbd.ops.msm_shape import Shape
 from limbd.ops.msm_tuning import LaneRow, MsmRow, with_width
 from limbd.ops.params.curves import CURVES, Curve
 from limbd.ops.params.layout import from_ints, to_ints

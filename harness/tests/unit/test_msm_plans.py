@@ -10,7 +10,8 @@ import pytest
 from limbd.harness.groups import GROUPS
 from limbd.ops.base import FIRST_BAD, POINTERS, LaunchPlan, Part, Traits
 from limbd.ops.msm import MSM_G1, MSM_G2
-from limbd.ops.msm_plan import MAX_COUNT, MAX_ENTRIES, SCALAR_BYTES, Question, Shape, plan_of, window_count
+from limbd.ops.msm_plan import Question, plan_of
+from limbd.ops.msm_shape import MAX_COUNT, MAX_ENTRIES, SCALAR_BYTES, Shape, window_count
 from limbd.ops.msm_tuning import MsmRow, msm_row, with_width
 from limbd.ops.params import curves
 from limbd.ops.params.curves import Curve, GroupName
