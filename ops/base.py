@@ -184,8 +184,9 @@ class Kernel:
 # --- plans ----------------------------------------------------------------------------------------------------------
 
 
-Role = Literal["in", "out", "scratch", "first bad"]
+Role = Literal["in", "out", "scratch", "shared", "first bad"]
 
+SHARED: Role = "shared"
 FIRST_BAD: Role = "first bad"
 FIRST_BAD_BYTES = 8
 NONE_BAD = (1 << 64) - 1
@@ -195,7 +196,8 @@ NONE_BAD = (1 << 64) - 1
 class Buffer:
     """Device memory. nbytes is what its largest piece needs.
 
-    role: in, out and scratch are of each lane. "first bad": 8 bytes for all lanes, which begin as ones and which kernels
+    role: in, out and scratch are of each lane. "shared": one for all lanes, which kernels alone use; it keeps what is in it from
+    one piece to the next. "first bad": 8 bytes for all lanes, which begin as ones and which kernels
     lower to the index of an element that may not be, or to a word that the op's bad_element tells apart: the batch then
     fails with BAD_ELEMENT and the lowest such index.
     """
@@ -319,9 +321,9 @@ class LaunchPlan:
 
     def device_bytes(self) -> int:
         """Device memory that all lanes need together, without the tables."""
-        return self.lanes * sum(b.nbytes for b in self.buffers if b.role != FIRST_BAD) + FIRST_BAD_BYTES * bool(
-            self.first_bad
-        )
+        of_lanes = sum(b.nbytes for b in self.buffers if b.role not in (SHARED, FIRST_BAD))
+        shared = sum(b.nbytes for b in self.buffers if b.role == SHARED)
+        return self.lanes * of_lanes + shared + FIRST_BAD_BYTES * bool(self.first_bad)
 
     @property
     def first_bad(self) -> str | None:

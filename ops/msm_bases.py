@@ -51,7 +51,11 @@ class Bases:
 
     @property
     def infinite(self) -> Part:
-        return Part(TABLE, self.points_bytes)
+        return self.infinite_from(0)
+
+    def infinite_from(self, start: int) -> Part:
+        """The words of the points from number `start` on."""
+        return Part(TABLE, self.points_bytes + start * LIMB_BYTES)
 
     @property
     def table_key(self) -> str:

@@ -2,14 +2,17 @@
 msm_reduce.cu say what each kernel does).
 
 A piece takes some of the points with some of the vectors of scalars, whatever the scalars are: grids are for the most that
-there can be, and the threads that find nothing end at once. The pieces of one range of vectors follow each other and keep
-their sum on the device; the last of them writes the answer.
+there can be, and the threads that find nothing end at once. The pieces of one range of vectors follow each other; the last of
+them writes the answer. Where additions go by chunks they share the buckets, which the last one reduces, and the copies of one
+piece overlap the kernels of the one before: so a long multiplication is cut although it would fit, the first piece
+shortest. Where additions go by slices each piece is reduced, and their sum is kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from limbd.ops.base import (
     LIMB_BYTES,
@@ -26,7 +29,7 @@ from limbd.ops.constants import montgomery
 from limbd.ops.msm_bases import TABLE, Bases
 from limbd.ops.msm_shape import SCALAR_BYTES, SCAN_BLOCKS, Shape
 from limbd.ops.msm_tails import fold, merges, stages
-from limbd.ops.msm_tuning import MsmRow
+from limbd.ops.msm_tuning import FIRST_PIECE, GROWTH, KEPT_GROWTH, MOST_FIRSTS, MsmRow
 from limbd.ops.msm_units import (
     CHUNKS,
     DIGITS_BLOCK,
@@ -72,8 +75,8 @@ def point_launches(shape: Shape, offset: int, subgroup: bool) -> Iterator[Launch
         yield _launch(shape, "msm_subgroup", shape.count, POINTS_BLOCK, values)
 
 
-def sort_launches(shape: Shape) -> Iterator[Launch]:
-    """Scalars -> `starts`, `runs`, `totals`, and entries by bucket."""
+def sort_launches(shape: Shape, start: int) -> Iterator[Launch]:
+    """Scalars -> `starts`, `runs` or `chunks`, `totals`, and entries by bucket. start: of the piece's points in the request."""
     row, order = shape.row, shape.curve.order
     width, windows = row.width, shape.windows
     numbers = montgomery(order, SCALAR_LIMBS)
@@ -83,7 +86,7 @@ def sort_launches(shape: Shape) -> Iterator[Launch]:
     digits = {"order": order, "r2": numbers["r2"], "n0inv": numbers["n0inv"], "offset": offset}
     digits |= {"count": shape.count, "vectors": shape.vectors, "windows": windows, "width": width}
     digits["cleared"] = shape.sort_counts + shape.class_counts
-    places = {"infinite": shape.bases.infinite} if shape.bases else {}
+    places = {"infinite": shape.bases.infinite_from(start)} if shape.bases else {}
     yield _launch(shape, "msm_digits", shape.count * shape.vectors, DIGITS_BLOCK, digits, pointers=places)
 
     first = {"count": shape.row_entries, "tiles": tiles, "keys": shape.keys, "width": width}
@@ -94,6 +97,9 @@ def sort_launches(shape: Shape) -> Iterator[Launch]:
         yield from _scan(shape, partitions, "partition_starts", "tile_starts", TILES)
     else:
         yield from _last_scan(shape, "counts")
+    first |= {"points": shape.count, "first": 0, "stride": shape.count}
+    if shape.bases:
+        first |= {"first": start, "stride": shape.bases.count}
     yield _launch(shape, "msm_scatter", threads, SORT_BLOCK, first, shared=_tile_bytes(shape.keys, digit_bytes(width)))
     if not two_passes:
         return
@@ -143,13 +149,17 @@ def _scan(shape: Shape, n: int, starts: str, seconds: Place, form: int, counts: 
     yield _launch(shape, "msm_scan_apply", threads, SORT_BLOCK, values, pointers=pointers)
 
 
-def sum_launches(shape: Shape) -> Iterator[Launch]:
+def sum_launches(shape: Shape, *, is_first: bool) -> Iterator[Launch]:
     """Entries -> buckets."""
+    if shape.in_turns and is_first:
+        buckets = shape.rows * shape.row_buckets
+        yield _clear(shape, buckets * shape.sum_limbs, counts="buckets")
     row = shape.row
     pointers = {"entries": "sorted" if row.low_bits else "entries", "points": TABLE if shape.bases else "points"}
     pointers |= {"spills": "spills_0", "spill_buckets": "spill_buckets_0"}
     if shape.chunked:
-        yield _launch(shape, "msm_add_chunks", shape.chunks, row.accumulate_block, {}, pointers=pointers)
+        values = {"goes_on": int(shape.in_turns)}
+        yield _launch(shape, "msm_add_chunks", shape.chunks, row.accumulate_block, values, pointers=pointers)
     else:
         values = {"slices": shape.slices, "shortest": shape.shortest_slice}
         yield _launch(shape, "msm_accumulate", shape.slices, row.accumulate_block, values, pointers=pointers)
@@ -158,8 +168,10 @@ def sum_launches(shape: Shape) -> Iterator[Launch]:
 
 def reduction_launches(shape: Shape, *, is_first: bool, is_last: bool) -> Iterator[Launch]:
     """Buckets -> the sum that is kept, and with the last piece the answer."""
+    if shape.in_turns and not is_last:
+        return
     yield from stages(shape)
-    yield fold(shape, is_first=is_first, is_last=is_last)
+    yield fold(shape, is_first=is_first or shape.in_turns, is_last=is_last)
 
 
 # --- pieces ---------------------------------------------------------------------------------------------------------
@@ -186,14 +198,14 @@ def plan_of(question: Question, traits: Traits, row_of: Callable[[int], MsmRow])
     """
     if question.count == 0:
         return nothing_plan(question, row_of(1))
-    shape = _fitting(question, traits, row_of)
+    shape, parts = _overlapping(question, traits, _fitting(question, traits, row_of))
     pieces = tuple(
         _piece(question, shape, vectors, points)
         for vectors in _ranges(question.vectors, shape.vectors)
-        for points in _ranges(question.count, shape.count)
+        for points in parts
     )
     tables = (question.bases.table(),) if question.bases else ()
-    return LaunchPlan(shape.buffers(), 1, pieces, tables)
+    return LaunchPlan(shape.buffers(), shape.lanes, pieces, tables)
 
 
 def nothing_plan(question: Question, row: MsmRow) -> LaunchPlan:
@@ -208,16 +220,42 @@ def nothing_plan(question: Question, row: MsmRow) -> LaunchPlan:
 def _fitting(question: Question, traits: Traits, row_of: Callable[[int], MsmRow]) -> Shape:
     """The largest piece that fits: fewer vectors first, which costs nothing but launches, then fewer points."""
     count, vectors, bases = question.count, question.vectors, question.bases
-    memory = traits.memory - (bases.table().building_bytes() if bases else 0)
+    memory = _memory(question, traits)
     while True:
         shape = Shape(question.curve, question.name, count, vectors, row_of(count), question.constant, bases)
+        shape = replace(shape, in_turns=shape.chunked and count < question.count)
         if shape.fits(memory):
             return shape
-        if vectors == 1 and bases:
+        if vectors == 1 and bases and not shape.chunked:
             raise _does_not_fit(traits, f"the buckets of {count} points beside them", shape)
         if count == vectors == 1:
             raise _does_not_fit(traits, "the buckets of one point", shape)
         count, vectors = (count, -(-vectors // 2)) if vectors > 1 else (-(-count // 2), 1)
+
+
+def _memory(question: Question, traits: Traits) -> int:
+    """For the plan's buffers."""
+    return traits.memory - (question.bases.table().building_bytes() if question.bases else 0)
+
+
+def _overlapping(question: Question, traits: Traits, shape: Shape) -> tuple[Shape, list[tuple[int, int]]]:
+    """The largest piece and the points of each, where a multiplication that would fit is cut so that its copies overlap its
+    kernels."""
+    whole = _ranges(question.count, shape.count)
+    if len(whole) > 1 or not shape.chunked or traits.whole or traits.kind != "cuda":
+        return shape, whole
+    parts = growing(question.count, growth=KEPT_GROWTH if question.bases else GROWTH)
+    turned = replace(shape, count=parts[-1][1], in_turns=len(parts) > 1)
+    return (turned, parts) if turned.fits(_memory(question, traits)) else (shape, whole)
+
+
+def growing(n: int, *, growth: int) -> list[tuple[int, int]]:
+    """(start, count) of each part: as many as there can be, each about `growth` times as long as the one before."""
+    sums = [0, 1]
+    while sums[-1] * growth + 1 <= n // max(FIRST_PIECE, n // MOST_FIRSTS):
+        sums.append(sums[-1] * growth + 1)
+    ends = [n * part // sums[-1] for part in sums]
+    return [(start, end - start) for start, end in pairwise(ends)]
 
 
 def _does_not_fit(traits: Traits, what: str, shape: Shape) -> ServiceError:
@@ -235,7 +273,7 @@ def _ranges(n: int, size: int) -> list[tuple[int, int]]:
 
 def _piece(question: Question, largest: Shape, vectors: tuple[int, int], points: tuple[int, int]) -> Piece:
     (first_vector, vector_count), (start, count) = vectors, points
-    shape = replace(largest, count=count, vectors=vector_count)
+    shape = replace(largest, count=count, vectors=vector_count, length=largest.chunk_length)
     wire = question.curve.point_bytes(shape.group)
     is_first, is_last = start == 0, start + count == question.count
     scalars = (
@@ -250,8 +288,8 @@ def _piece(question: Question, largest: Shape, vectors: tuple[int, int], points:
     )
     launches = (
         *(() if shape.bases else point_launches(shape, start, question.subgroup)),
-        *sort_launches(shape),
-        *sum_launches(shape),
+        *sort_launches(shape, start),
+        *sum_launches(shape, is_first=is_first),
         *reduction_launches(shape, is_first=is_first, is_last=is_last),
     )
     answer = Transfer("out", "result", first_vector * wire, vector_count * wire)

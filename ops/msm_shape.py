@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from limbd.ops.base import FIRST_BAD, FIRST_BAD_BYTES, LIMB_BYTES, Buffer
+from limbd.ops.base import FIRST_BAD, FIRST_BAD_BYTES, LIMB_BYTES, SHARED, Buffer, LaunchPlan
 from limbd.ops.msm_bases import Bases
 from limbd.ops.msm_tuning import MsmRow
 from limbd.ops.msm_units import (
@@ -44,7 +44,11 @@ def window_count(order: int, width: int) -> int:
 
 @dataclass(frozen=True)
 class Shape:
-    """One piece: count points, `vectors` vectors of as many scalars. bases: where the points stay on the device."""
+    """One piece: count points, `vectors` vectors of as many scalars. bases: where the points stay on the device.
+
+    in_turns: pieces of other points come before or after it and share its buckets, which begin as infinity. length: of its
+    chunks, where they are as those of a larger piece.
+    """
 
     curve: Curve
     name: GroupName
@@ -53,6 +57,8 @@ class Shape:
     row: MsmRow
     constant: bool
     bases: Bases | None = None
+    in_turns: bool = False
+    length: int = 0
 
     @cached_property
     def group(self) -> Group:
@@ -123,14 +129,17 @@ class Shape:
     @property
     def slices(self) -> int:
         """Of at most the row's length, and such that they fill the device a whole number of times."""
-        fill = self.row.fill
-        turns = -(-self.entries // (self.row.slice * fill))
-        return -(-self.entries // max(self.shortest_slice, -(-self.entries // (turns * fill))))
+        return -(-self.entries // max(self.shortest_slice, -(-self.entries // self._filling)))
+
+    @property
+    def _filling(self) -> int:
+        """Threads that fill the device as often as it takes for slices of the row's length."""
+        return -(-self.entries // (self.row.slice * self.row.fill)) * self.row.fill
 
     @property
     def chunk_length(self) -> int:
         """Entries: twice those of a thread where all are spread over the device, so that buckets of one size stay whole."""
-        return min(self.row.chunk, max(SHORTEST_CHUNK, -(-2 * self.entries // self.row.fill)))
+        return self.length or min(self.row.chunk, max(SHORTEST_CHUNK, -(-2 * self.entries // self.row.fill)))
 
     @property
     def chunks(self) -> int:
@@ -141,6 +150,11 @@ class Shape:
     def spills(self) -> int:
         """That the additions leave, at most: of chunks, the places for them."""
         return self.entries // self.chunk_length + 1 if self.chunked else self.slices
+
+    @property
+    def spill_room(self) -> int:
+        """Places for them in memory: a shorter piece may have more slices, where its own are shorter."""
+        return self.spills if self.chunked else min(-(-self.entries // self.shortest_slice), self._filling)
 
     @property
     def sum_limbs(self) -> int:
@@ -189,7 +203,7 @@ class Shape:
     def buffers(self) -> tuple[Buffer, ...]:
         partitions, buckets = self.rows * self.keys, self.rows * self.row_buckets
         two_passes = self.row.low_bits > 0
-        spills = [*self.spill_counts(), 1]
+        spills = self.spill_room, -(-self.spill_room // self.row.merge)
         pairs = [self.rows << left for _, left in self.stages()] + [1]
         point, pair = self.sum_limbs, self.pair_limbs
         if self.chunked:
@@ -226,12 +240,17 @@ class Shape:
         return (
             Buffer("scalars", "in", self.vectors * self.count * SCALAR_BYTES),
             *(() if self.bases else (Buffer("wire", "in", self.count * wire), CHECKED)),
-            *(Buffer(name, "scratch", size * LIMB_BYTES) for name, size in words.items()),
+            *(Buffer(name, SHARED if self.in_turns else "scratch", size * LIMB_BYTES) for name, size in words.items()),
             Buffer("out", "out", self.vectors * wire),
         )
 
+    @property
+    def lanes(self) -> int:
+        """Sets of the buffers for copies: one to fill while kernels read the other."""
+        return 2 if self.in_turns else 1
+
     def device_bytes(self) -> int:
-        return sum(buffer.nbytes for buffer in self.buffers())
+        return LaunchPlan(self.buffers(), self.lanes, ()).device_bytes()
 
     def fits(self, memory: int) -> bool:
         """In memory, and in the numbers that the kernels count with."""

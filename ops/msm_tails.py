@@ -54,6 +54,7 @@ def _thread_stages(shape: Shape) -> Iterator[Launch]:
     (step, left), *others = shape.stages()
     done, n = step, shape.rows << left
     values = {"n": n, "row_buckets": shape.row_buckets, "segments": 1 << left, "log_segment": step}
+    values["cleared"] = int(shape.in_turns)
     yield Launch(shape.kernels["msm_segments"], -(-n // block), block, values, 0, _FIRST_PAIRS)
     for i, (step, left) in enumerate(others):
         n = shape.rows << left
@@ -87,6 +88,7 @@ def _lane_stages(shape: Shape) -> Iterator[Launch]:
     (step, left), *others = shape.stages()
     n = shape.rows << left
     values = {"n": n, "row_buckets": shape.row_buckets, "segments": 1 << left, "log_segment": step}
+    values["cleared"] = int(shape.in_turns)
     # The last stage's R is of no use to anyone, and stays as it is.
     values["doublings"] = step if others else 0
     grid = -(-n * FIRST_TEAM * _group_lanes(shape) // row.reduce_block)

@@ -45,6 +45,14 @@ class MsmRow:
     chunk: int = 0
 
 
+# Where copies overlap kernels: a first piece has at least FIRST_PIECE points, and n / MOST_FIRSTS; each later one so many times
+# as many as the one before, as kernels take about twice as long as the copies of points and scalars, and six times as long
+# as those of scalars alone (by the figures of findings and a link of 55 GB/s; unmeasured).
+FIRST_PIECE = 1 << 16
+MOST_FIRSTS = 48
+GROWTH = 2
+KEPT_GROWTH = 6
+
 # Of the device that the rows are for, an H200.
 MULTIPROCESSORS = 132
 

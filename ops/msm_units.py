@@ -61,7 +61,12 @@ _SORT: dict[str, tuple[Member, ...]] = {
     ),
     "msm_clear": (*_out("counts"), Member("n", "u64")),
     "msm_count": (*_in("digits"), *_out("counts"), *_ROW),
-    "msm_scatter": (*_in("digits"), *_out("cursors", "entries", "low_keys"), *_ROW),
+    "msm_scatter": (
+        *_in("digits"),
+        *_out("cursors", "entries", "low_keys"),
+        *_ROW,
+        *_words("points", "first", "stride"),
+    ),
     "msm_count_low": (*_PARTITION, *_out("counts")),
     "msm_scatter_low": (*_PARTITION, *_in("entries"), *_out("cursors", "sorted")),
     "msm_scan_sums": (*_in("counts"), *_out("sums"), Member("n", "u64"), *_words("chunk", "form")),
@@ -110,7 +115,11 @@ _ACCUMULATE: dict[str, tuple[Member, ...]] = {
 }
 
 _ADD_CHUNKS: dict[str, tuple[Member, ...]] = {
-    "msm_add_chunks": (*_in("points", "entries", "chunks", "totals"), *_out("buckets", "spills", "spill_buckets"))
+    "msm_add_chunks": (
+        *_in("points", "entries", "chunks", "totals"),
+        *_out("buckets", "spills", "spill_buckets"),
+        *_words("goes_on"),
+    )
 }
 
 _REDUCE: dict[str, tuple[Member, ...]] = {
@@ -123,7 +132,7 @@ _REDUCE: dict[str, tuple[Member, ...]] = {
         *_in("starts", "buckets"),
         *_out("sums", "weighted"),
         Member("n", "u64"),
-        *_words("row_buckets", "segments", "log_segment"),
+        *_words("row_buckets", "segments", "log_segment", "cleared"),
     ),
     "msm_segments_next": (
         *_in("sums", "weighted"),
@@ -148,7 +157,7 @@ _REDUCE_LANES: dict[str, tuple[Member, ...]] = {
         *_in("starts", "buckets"),
         *_out("sums", "weighted"),
         Member("n", "u64"),
-        *_words("row_buckets", "segments", "log_segment", "doublings"),
+        *_words("row_buckets", "segments", "log_segment", "cleared", "doublings"),
     ),
     "msm_segments_next": (
         *_in("sums", "weighted"),

@@ -157,7 +157,8 @@ __device__ __forceinline__ void twice_in_first(Point<C>& p, uint32_t count, uint
     select(p, group == 0, doubled, p);
 }
 
-// A segment of 2^args.log_segment buckets: group 0 adds up buckets from the last to the first, group 1 the sums on its way.
+// A segment of 2^args.log_segment buckets, of which those without entries are not there, unless args.cleared, where all began
+// as infinity: group 0 adds up buckets from the last to the first, group 1 the sums on its way.
 constexpr uint32_t FIRST_TEAM = 2;
 
 template <class M, class Args>
@@ -172,7 +173,7 @@ __device__ __forceinline__ void first_stage(const Args& args) {
     const auto fetch = [&](Point<C>& p, uint32_t step) {
         const uint64_t at = first + size - 1 - step;
         const bool asked = inside && group == 0 && step < size;
-        load_raw<M>(p, args.buckets, at, asked && args.starts[at] != args.starts[at + 1]);
+        load_raw<M>(p, args.buckets, at, asked && (args.cleared || args.starts[at] != args.starts[at + 1]));
     };
     Point<C> sum, one, next, before;
     set_infinity(sum);

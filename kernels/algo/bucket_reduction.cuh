@@ -15,7 +15,8 @@ namespace bucket_reduction {
 using bucket_sums::load;
 using bucket_sums::store;
 
-// One segment of 2^args.log_segment buckets of one row; args: counts (entries of a bucket), buckets, row_buckets, segments.
+// One segment of 2^args.log_segment buckets of one row; args: starts (of each bucket's entries; a bucket
+// without any is not there, unless args.cleared, where all began as infinity), buckets, row_buckets, segments.
 template <class M, class Args>
 __device__ __forceinline__ void first_stage(const Args& args, uint32_t index) {
     const uint32_t row = index / args.segments, segment = index % args.segments;
@@ -25,7 +26,7 @@ __device__ __forceinline__ void first_stage(const Args& args, uint32_t index) {
     set_infinity(weighted);
     for (uint32_t i = 1u << args.log_segment; i-- > 0;) {
         set_infinity(bucket);
-        if (args.starts[first + i] != args.starts[first + i + 1]) load(bucket, args.buckets, first + i);
+        if (args.cleared || args.starts[first + i] != args.starts[first + i + 1]) load(bucket, args.buckets, first + i);
         add(running, bucket);
         add(weighted, running);
     }

@@ -125,12 +125,11 @@ __device__ __forceinline__ uint32_t run_at(const uint32_t* runs, uint32_t count,
     return low;
 }
 
-// The sum of entries begin .. end-1 by complete additions.
+// sum += entries begin .. end-1 by complete additions.
 template <class M>
-__device__ __noinline__ void sum_again(typename M::Sum& given, const uint32_t* points, const uint32_t* entries, uint32_t begin,
+__device__ __noinline__ void add_again(typename M::Sum& given, const uint32_t* points, const uint32_t* entries, uint32_t begin,
                                        uint32_t end) {
     typename M::Sum& sum = own_memory::of(given);
-    set_infinity(sum);
     for (uint32_t at = begin; at < end; ++at) {
         curve::Affine<typename M::Group> point;
         load_entry(point, points, entries[at]);
@@ -168,7 +167,8 @@ __device__ __forceinline__ void store_run(const Args& args, typename M::Sum& sum
                                           uint32_t slice_begin, uint32_t end) {
     if (M::is_doubtful(sum)) {
         typename M::Sum again;  // sum itself stays in registers
-        sum_again<M>(again, args.points, args.entries, max(slice_begin, run[0]), end);
+        set_infinity(again);
+        add_again<M>(again, args.points, args.entries, max(slice_begin, run[0]), end);
         sum = again;
     }
     const bool head = run[0] < slice_begin;

@@ -10,7 +10,7 @@
 namespace chunk_sums {
 
 // Chunk number `number`, if there is one. args: points, entries, chunks, totals (entries, chunks), buckets, spills and
-// spill_buckets.
+// spill_buckets; goes_on: buckets hold sums already, to which those of the chunks are added.
 template <class M, class Args>
 __device__ __forceinline__ void accumulate(const Args& args, uint32_t number) {
     if (number >= args.totals[1]) return;
@@ -19,16 +19,23 @@ __device__ __forceinline__ void accumulate(const Args& args, uint32_t number) {
     bucket_sums::Points<typename M::Group> points(args.points, args.entries, chunk.first, end);
     curve::Affine<typename M::Group> point;
     typename M::Sum sum;
-    points.take(point, chunk.first);
-    M::begin(sum, point);
+    const bool goes_on = args.goes_on && chunk.spill == bucket_chunks::OWN;
+    uint32_t at = chunk.first;
+    if (goes_on) bucket_sums::load(sum, args.buckets, chunk.bucket);
+    if (!goes_on || is_infinity(sum)) {
+        points.take(point, at++);
+        M::begin(sum, point);
+    }
 #pragma unroll 1
-    for (uint32_t at = chunk.first + 1; at < end; ++at) {
+    for (; at < end; ++at) {
         points.take(point, at);
         M::add(sum, point);
     }
     if (M::is_doubtful(sum)) {
         typename M::Sum again;  // sum itself stays in registers
-        bucket_sums::sum_again<M>(again, args.points, args.entries, chunk.first, end);
+        set_infinity(again);
+        if (goes_on) bucket_sums::load(again, args.buckets, chunk.bucket);
+        bucket_sums::add_again<M>(again, args.points, args.entries, chunk.first, end);
         sum = again;
     }
     if (chunk.spill == bucket_chunks::OWN) {

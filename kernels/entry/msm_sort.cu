@@ -66,7 +66,13 @@ struct RowTile {
     __device__ __forceinline__ RowTile(const Args& args)
         : row(blockIdx.x / args.tiles), begin(blockIdx.x % args.tiles * TILE), size(min(uint32_t(TILE), args.count - begin)) {}
 
-    __device__ __forceinline__ uint32_t index(int i) const { return begin + threadIdx.x + i * THREADS; }
+    // Of item i's point: a row has as many levels of multiples as its count has times `points`, and the piece's points are
+    // those from `first` on of the `stride` of a level.
+    __device__ __forceinline__ uint32_t point(const Args& args, int i) const {
+        const uint32_t item = begin + threadIdx.x + i * THREADS;
+        if (args.stride == args.points) return args.first + item;
+        return args.first + item + item / args.points * (args.stride - args.points);
+    }
 
     __device__ __forceinline__ Digit digit(const Args& args, int i) const {
         const Raw* const first = reinterpret_cast<const Raw*>(args.digits) + uint64_t(row) * args.count + begin + threadIdx.x;
@@ -207,7 +213,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SCATTERS) msm_scatter(cons
         const Digit digit = tile.digit(args, i);
         if (digit.bucket == counting_sort::NONE) continue;
         const uint32_t position = begins[digit.bucket >> args.low_bits] + rank[i];
-        entries[position] = tile.index(i) | digit.sign;
+        entries[position] = tile.point(args, i) | digit.sign;
         buckets[position] = Raw(digit.bucket);
     }
     __syncthreads();

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from limbd.kernels.source import MissingSource, Sources
-from limbd.ops.base import NONE_BAD, Buffer, Launch, LaunchPlan, Piece, Request, Table, Traits, Transfer, Unit
+from limbd.ops.base import NONE_BAD, SHARED, Buffer, Launch, LaunchPlan, Piece, Request, Table, Traits, Transfer, Unit
 from limbd.ops.status import LimbdError, ServiceError, Status
 from limbd.worker.device import host_compiler
 from limbd.worker.device.base import BackendInfo, Outcome, refuse_bad
@@ -213,8 +213,11 @@ class CpuBackend:
         buffers = {b.name: b for b in plan.buffers}
         lanes = [_Lane(buffers) for _ in range(plan.lanes)]
         found = np.full(1, NONE_BAD, np.uint64)
+        common = {b.name: self._scratch(b) for b in plan.buffers if b.role == SHARED}
         for lane in lanes:
             self._bind_shared(plan, lane, found, arrays)
+            for name, memory in common.items():
+                lane.bind(name, memory)
         seconds = 0.0
         for i, piece in enumerate(plan.pieces):
             seconds += self._run_piece(piece, lanes[i % plan.lanes], arrays)

@@ -87,6 +87,7 @@ class CudaBackend:
         sources: Sources | None = None,
     ) -> None:
         """memory: the budget in bytes. poison: fill outputs and scratch before each piece (default: $LIMBD_POISON is 1).
+        What lanes share is filled once.
         verify: compile the kernels' range checks in. separate: an allocation for each buffer (for memory checkers). Kernels are compiled and loaded at their first use.
 
         Raises ServiceError(NO_DEVICE) with the reason, or what the driver says of the device.
@@ -340,7 +341,7 @@ class CudaBackend:
             if len(ticket.marks) == PIECES_IN_FLIGHT:
                 self._harvest(ticket)
             lane = ticket.lanes[i % plan.lanes]
-            self._bring(ticket, piece, lane)
+            self._bring(ticket, piece, lane, is_first=i == 0)
             if i == len(plan.pieces) - 1:
                 ticket.brought = self._mark(first.into) if first.apart else ticket.marks[-1].copied
             self._compute(ticket, piece, lane)
@@ -356,12 +357,12 @@ class CudaBackend:
         self._context.call("cuEventRecord", event, stream)
         return event
 
-    def _bring(self, ticket: CudaTicket, piece: Piece, lane: Lane) -> None:
+    def _bring(self, ticket: CudaTicket, piece: Piece, lane: Lane, *, is_first: bool) -> None:
         lanes = len(ticket.lanes)
         # The piece that had this lane before is in flight still, or done and its marks harvested.
         after = ticket.marks[-lanes].done if len(ticket.marks) >= lanes else None
         if self._poison:
-            self._poison_lane(lane, after)
+            self._poison_lane(lane, after, shared=is_first)
         marks = self._take_marks(apart=lane.apart)
         ticket.marks.append(marks)
         lane.bring(piece, ticket.arrays, marks, after)
@@ -381,10 +382,10 @@ class CudaBackend:
         ticket.complete += 1
         ticket.returning = ticket.returning or marks.computed
 
-    def _poison_lane(self, lane: Lane, after: Any | None) -> None:
+    def _poison_lane(self, lane: Lane, after: Any | None, *, shared: bool) -> None:
         if after is not None:
             self._context.call("cuStreamWaitEvent", lane.into, after, 0)
-        lane.poison()
+        lane.poison(shared=shared)
 
     def _settle(self, ticket: CudaTicket) -> None:
         with ticket.lock:

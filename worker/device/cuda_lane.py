@@ -14,6 +14,7 @@ from limbd.ops.base import (
     FIRST_BAD,
     FIRST_BAD_BYTES,
     NONE_BAD,
+    SHARED,
     Buffer,
     Launch,
     LaunchPlan,
@@ -30,6 +31,9 @@ Bytes = npt.NDArray[np.uint8]
 ALIGNMENT = 256
 
 POISON_WORD = 0xA5A5A5A5
+
+# Stands for the number of a lane where a buffer is of all of them.
+COMMON = -1
 
 
 @dataclass(frozen=True)
@@ -164,10 +168,12 @@ class Lane:
         """The launch for this lane's buffers."""
         return prepare(self.context, launch, function, self.addresses)
 
-    def poison(self) -> None:
-        """Fills what kernels write, so that bytes which no kernel wrote show. The layout leaves room for whole words."""
+    def poison(self, *, shared: bool) -> None:
+        """Fills what kernels write, so that bytes which no kernel wrote show; what all lanes share where `shared` is set. The
+        layout leaves room for whole words."""
+        roles = ("out", "scratch", SHARED) if shared else ("out", "scratch")
         for buffer in self.buffers.values():
-            if buffer.role in ("out", "scratch") and buffer.nbytes:
+            if buffer.role in roles and buffer.nbytes:
                 words = -(-buffer.nbytes // 4)
                 self.context.call("cuMemsetD32Async", self.addresses[buffer.name], POISON_WORD, words, self.into)
 
@@ -194,20 +200,27 @@ def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> l
     separate: an allocation of its own and of its exact size for each buffer instead, so that a memory checker sees where
     it ends. Raises CudaError with code OUT_OF_MEMORY; nothing is held then.
     """
-    own = [b for b in plan.buffers if b.role != FIRST_BAD]
+    own = [b for b in plan.buffers if b.role not in (SHARED, FIRST_BAD)]
     offsets, size = layout(own)
+    common = [b for b in plan.buffers if b.role == SHARED]
+    common_offsets, common_size = layout(common) if common else ({}, 0)
     streams = [context.take_stream() for _ in range(3 if plan.lanes > 1 else 1)]
     stream, into, out = streams if plan.lanes > 1 else streams * 3
     blocks: list[int] = []
     try:
         if separate:
-            blocks = _allocate_each(context, plan, stream)
-            places = ((i, b.name) for i in range(plan.lanes) for b in own)
-            starts = dict(zip(places, blocks, strict=plan.first_bad is None))
+            names = [(i, b.name) for i in range(plan.lanes) for b in own] + [(COMMON, b.name) for b in common]
+            nbytes = [b.nbytes for b in own] * plan.lanes + [b.nbytes for b in common]
+            blocks = _allocate_each(context, [*nbytes, *([FIRST_BAD_BYTES] if plan.first_bad else [])], stream)
+            starts = dict(zip(names, blocks, strict=plan.first_bad is None))
         else:
-            blocks.append(context.allocate(size * plan.lanes + FIRST_BAD_BYTES * bool(plan.first_bad), stream))
+            whole = size * plan.lanes + common_size
+            blocks.append(context.allocate(whole + FIRST_BAD_BYTES * bool(plan.first_bad), stream))
             starts = {(i, name): blocks[0] + i * size + at for i in range(plan.lanes) for name, at in offsets.items()}
-        shared = _begin_first_bad(context, plan, stream, blocks[-1] if separate else blocks[0] + size * plan.lanes)
+            first_common = blocks[0] + size * plan.lanes
+            starts |= {(COMMON, name): first_common + at for name, at in common_offsets.items()}
+        shared = {b.name: starts[COMMON, b.name] for b in common}
+        shared |= _begin_first_bad(context, plan, stream, blocks[-1] if separate else blocks[0] + whole)
         # Everything in a plan begins with a copy in, or waits for one.
         _order_after(context, stream, into)
     except BaseException:
@@ -232,16 +245,12 @@ def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> l
     ]
 
 
-def _allocate_each(context: CudaContext, plan: LaunchPlan, stream: Any) -> list[int]:
-    """One allocation for each buffer of each lane, and the last for the word that all share; or none."""
+def _allocate_each(context: CudaContext, sizes: Sequence[int], stream: Any) -> list[int]:
+    """One allocation for each size; or none."""
     blocks: list[int] = []
     try:
-        for _ in range(plan.lanes):
-            for buffer in plan.buffers:
-                if buffer.role != FIRST_BAD:
-                    blocks.append(context.allocate(buffer.nbytes, stream))
-        if plan.first_bad:
-            blocks.append(context.allocate(FIRST_BAD_BYTES, stream))
+        for nbytes in sizes:
+            blocks.append(context.allocate(nbytes, stream))
     except BaseException:
         for block in blocks:
             context.free(block, stream)

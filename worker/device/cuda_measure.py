@@ -58,7 +58,7 @@ class CudaMeasurement:
             [lane.prepare(launch, modules.function(launch)) for launch in piece.launches] for lane in self._lanes
         ]
         for lane in self._lanes:
-            lane.poison()
+            lane.poison(shared=True)
         self._hold: Any = modules.loose_function(*HOLD)
         self._begin, self._finish = context.time_events.take(), context.time_events.take()
         self._round = 0
@@ -84,7 +84,7 @@ class CudaMeasurement:
         self._round += rounds
         self._reached = tuple(sorted(set(sets)))
         for chosen in self._reached:
-            self._lanes[chosen].poison()
+            self._lanes[chosen].poison(shared=True)
         self._enqueue(self._prepared[before])
         self._prepared_hold(rounds * len(self._piece.launches)).enqueue(self._context, self._stream)
         self._context.call("cuEventRecord", self._begin, self._stream)
@@ -129,7 +129,7 @@ def sample_copies(
     into, out = lanes
     samples = []
     for _ in range(repeats):
-        out.poison()
+        out.poison(shared=True)
         out.wait()
         begin = time.perf_counter()
         for copy in piece.copies_in:
