@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from limbd.harness import bench_bases, bench_inputs, bench_multiplications, machine, transforms
+from limbd.harness.figures import KERNEL_MS, SPAN_MS
 from limbd.harness.inputs import STRUCTURED, UNIFORM
 from limbd.harness.report import Record, summary
 from limbd.harness.textio import InputError
@@ -64,8 +65,6 @@ ROTATION_SETS = 8
 
 # Results compared with the reference: all of a batch up to this many, else the ends and a random choice.
 CHECKED = 1 << 16
-
-KERNEL_MS = "kernel_ms"
 
 Reference = Callable[[Request, memoryview], None]
 
@@ -237,7 +236,7 @@ def case_record(case: Case) -> Record:
         "modulus": f"{case.value:x}",
         "field": case.field.name if case.field else case.curve.name if case.curve else None,
         "n": case.n,
-        "metric": bench_bases.METRIC if case.bases else KERNEL_MS,
+        "metric": SPAN_MS if case.bases else KERNEL_MS,
         "back_to_back": case.back_to_back,
         "inputs": case.inputs,
         "param": case.param,

@@ -30,8 +30,6 @@ from limbd.ops.reference.msm import encode_points
 from limbd.worker.device.base import Outcome
 from limbd.worker.device.measurement import Measurable
 
-METRIC = "span_ms"
-
 PLAIN, PRECOMPUTED = "plain", "precomputed"
 KINDS = (PLAIN, PRECOMPUTED)
 
