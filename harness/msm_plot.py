@@ -102,8 +102,12 @@ def table(cases: Cases) -> Table:
             found = [cases.get((group, kind, n)) for kind in KINDS]
             times = (f"{_median(r):.4g}" if r else "-" for r in found)
             sizes = (f"{_bytes(r) / 1e6:.4g}" if r else "-" for r in found)
-            made.add_row(" ".join(group), str(n), *times, *sizes, _fastest(group, n))
+            made.add_row(" ".join(group), _power(n), *times, *sizes, _fastest(group, n))
     return made
+
+
+def _power(n: int) -> str:
+    return str(n) if n & (n - 1) else f"2^{n.bit_length() - 1}"
 
 
 def _bytes(record: Record) -> int:
@@ -117,7 +121,7 @@ def _fastest(group: Group, n: int) -> str:
         (ms, peer.label) for peer in peers(group) for at, ms in peer.points if at == n
     )
     ms, label = min(known, default=(0.0, ""))
-    return f"{ms:g} ({label})" if label else "-"
+    return f"{ms:g} ({label.partition(',')[0]})" if label else "-"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -428,6 +428,7 @@ def test_bench_writes_shows_and_compares(tmp_path: Path) -> None:
         (("mod-inv", "-m", "7", "--inputs", "non-unit-per-block", "--backend", "reference"), "no multiple of an odd"),
         (("mod-add", "-m", "7", "--n", "0"), "not in 1..2^32-1"),
         (("mod-add", "-m", "7", "--inputs", "witness", "--backend", "reference"), "mod-add has no scalars"),
+        (("mod-add", "-m", "7", "--bases", "plain", "--backend", "reference"), "mod-add has no bases"),
         (("msm-g2", "-m", "secp256k1", "--backend", "reference"), "msm-g2 has no curve"),
         (("mod-add", "-m", "7", "--n", "many"), "no number of elements"),
         (("mod-add", "-m", "7", "--plot", "rate.gif", "--backend", "reference"), ".svg or .png"),

@@ -240,8 +240,8 @@ def test_the_plot_and_its_table(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert msm_plot.main(["--results", str(tmp_path), "--out", str(tmp_path / name)]) == 0
         assert (tmp_path / name).stat().st_size > 10_000
     shown = capsys.readouterr().out
-    assert "bn254 g1 1048576 4.25 - 3 - 6.35 (bellman-cuda)" in " ".join(shown.split())
-    assert "bls12_381 g2 1024 - 0.5 - 3 4.9 (sppark)" in " ".join(shown.split()) and "2 cases at cccc" in shown
+    assert "bn254 g1 2^20 4.25 - 3 - 6.35 (bellman-cuda)" in " ".join(shown.split())
+    assert "bls12_381 g2 2^10 - 0.5 - 3 4.9 (sppark)" in " ".join(shown.split()) and "2 cases at cccc" in shown
 
 
 def test_without_samples_nothing_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
