@@ -3,7 +3,8 @@
 Inputs lie where the kernels read them and are copied there once. Batches of a few hundred megabytes are read from memory
 each time; smaller ones rotate among several input sets, so that a sample does not measure the cache. Before each sample
 the outputs are poisoned; after it they are copied back and compared. What the host adds (copies in and out, planning,
-enqueuing) is measured apart, as wall time of whole batches.
+enqueuing) is measured apart, as wall time of whole batches. Multi-scalar multiplications by bases that stay on the device
+are measured as whole calls (bench_bases.py).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from limbd.harness import bench_inputs, bench_multiplications, machine, transforms
+from limbd.harness import bench_bases, bench_inputs, bench_multiplications, machine, transforms
+from limbd.harness.figures import KERNEL_MS, SPAN_MS
 from limbd.harness.inputs import STRUCTURED, UNIFORM
 from limbd.harness.report import Record, summary
 from limbd.harness.textio import InputError
@@ -27,7 +29,7 @@ from limbd.kernels.source import Sources
 from limbd.ops import by_name
 from limbd.ops.base import LIMB_BYTES, Call, LaunchPlan, Limbs, Request, Traits, Unit
 from limbd.ops.constants import limbs_of_modulus
-from limbd.ops.msm import Msm
+from limbd.ops.msm import Msm, vectors_of
 from limbd.ops.ntt import param_of
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
@@ -76,7 +78,7 @@ class Case:
     """One row of a benchmark. modulus: a field's name, or a hexadecimal integer; of multi-scalar multiplications a curve's
     name. back_to_back: rounds in a sample. param: of the request, but for the curve.
     inputs: what its operands are: drawn from a set of limbd.harness.inputs, or one of limbd.harness.bench_inputs.KINDS or
-    bench_multiplications.KINDS."""
+    bench_multiplications.KINDS. bases: of multi-scalar multiplications, one of bench_bases.KINDS where they stay on the device."""
 
     op: str
     modulus: str
@@ -85,13 +87,15 @@ class Case:
     back_to_back: int = 1
     inputs: str = UNIFORM
     param: int = 0
+    bases: str = ""
 
     @property
     def name(self) -> str:
         rounds = f" x{self.back_to_back}" if self.back_to_back > 1 else ""
         inputs = f" {self.inputs}" if self.inputs != UNIFORM else ""
         param = f" param={self.param:#x}" if self.param else ""
-        return f"{self.op} {self.modulus} n={self.n}{param}{inputs}{rounds}"
+        bases = f" {self.bases} bases" if self.bases else ""
+        return f"{self.op} {self.modulus} n={self.n}{param}{inputs}{bases}{rounds}"
 
     @property
     def curve(self) -> Curve | None:
@@ -120,11 +124,6 @@ class Case:
         return Call(self.n, self.param, self.field if self.value >> 256 else None)
 
 
-EVEN_225 = f"{(1 << 224) + (1 << 200) + 0x1234567890:x}"
-EVEN_256 = f"{(1 << 255) + (0xFEDCBA9876543210 << 64) + 2:x}"
-ODD_256 = f"{(1 << 256) - (1 << 200) - 0x12345:x}"
-
-
 def with_rounds(case: Case) -> tuple[Case, ...]:
     """The case and, where it is small, the same once more with rounds back to back; not of multi-scalar multiplications,
     which are many launches each."""
@@ -134,68 +133,18 @@ def with_rounds(case: Case) -> tuple[Case, ...]:
     return (case, dataclasses.replace(case, back_to_back=SMALL_ROUNDS)) if case.n <= small else (case,)
 
 
-def transform_case(op: str, field: str, n: int, param: int) -> Case:
-    return Case(op, field, n, LARGE_SAMPLES if n > LARGE_TRANSFORMS else SAMPLES, param=param)
-
-
-def multiplication_case(op: str, curve: str, n: int, param: int, inputs: str) -> Case:
-    return Case(op, curve, n, LARGE_SAMPLES if n > LARGE_TRANSFORMS else SAMPLES, inputs=inputs, param=param)
-
-
-# The cases that the project's speed claims rest on.
-CASES = (
-    *(
-        Case("mod-mul", m, 1 << 22)
-        for m in ("bn254_fr", "bls12_381_fr", "secp256k1_fp", "secp256k1_fr", "p256_fp", "curve25519_fp")
-    ),
-    *(Case("mod-mul", m, 1 << 22) for m in (EVEN_225, EVEN_256, ODD_256, f"{1 << 255:x}")),
-    *(Case("mod-mul", f"{(1 << (32 * limbs)) - 5:x}", 1 << 22, samples=20) for limbs in range(1, 8)),
-    Case("mod-add", "secp256k1_fp", 1 << 22),
-    Case("mod-add", "bn254_fr", 1 << 22),
-    Case("mod-sub", "secp256k1_fp", 1 << 22),
-    Case("mod-exp", "bn254_fr", 10**6, samples=20),
-    Case("mod-exp", "secp256k1_fp", 10**6, samples=20),
-    Case("mod-exp", EVEN_256, 10**6, samples=10),
-    Case("mod-inv", "secp256k1_fp", 1),
-    Case("mod-inv", "secp256k1_fp", 10**4),
-    Case("mod-inv", "secp256k1_fp", 10**5, samples=200),
-    Case("mod-inv", "secp256k1_fp", 10**6),
-    Case("mod-inv", "secp256k1_fp", 10**7, samples=20),
-    Case("mod-inv", "bn254_fr", 10**6),
-    Case("mod-inv", EVEN_256, 10**6),
-    *(Case("mod-inv-batch", "secp256k1_fp", 10**k, BATCH_SAMPLES) for k in range(3, 8)),
-    Case("mod-inv-batch", "bn254_fr", 10**6, BATCH_SAMPLES),
-    Case("mod-inv-batch", "bls12_381_fp", 10**5, BATCH_SAMPLES),
-    # Blocks that are done one by one, against the same elements without any trick.
-    *(
-        Case(op, f"{bench_inputs.COMPOSITE:x}", 10**6, BATCH_SAMPLES, inputs=kind)
-        for kind in (UNIFORM, bench_inputs.NON_UNIT)
-        for op in ("mod-inv", "mod-inv-batch")
-    ),
-    *(
-        case
-        for field in ("bn254_fr", "bls12_381_fr")
-        for order in (Order.NN, Order.NR)
-        for k in range(10, 25, 2)
-        for case in with_rounds(transform_case("ntt", field, 1 << k, param_of(k, order=order)))
-    ),
-    *with_rounds(transform_case("ntt", "bn254_fr", 64 << 12, param_of(12))),
-    *(
-        case
-        for field in ("bn254_fr", "bls12_381_fr")
-        for k in range(10, 23, 2)
-        for case in with_rounds(transform_case("quotient", field, 1 << k, k))
-    ),
-    *(multiplication_case(*each) for each in bench_multiplications.measured()),
-)
-
-
-def cases_of(op: str, moduli: Sequence[str], sizes: Sequence[int], samples: int, inputs: str = UNIFORM) -> list[Case]:
+def cases_of(
+    op: str, moduli: Sequence[str], sizes: Sequence[int], samples: int, inputs: str = UNIFORM, bases: str = ""
+) -> list[Case]:
     """Every modulus with every n; small n once more, back to back. Ops on whole transforms: one of n elements. Raises
     InputError where n is no size of one, or the inputs are another op's."""
     if inputs in bench_multiplications.KINDS and not bench_multiplications.is_multiplication(op):
         raise InputError(f"{inputs}: {op} has no scalars")
-    single = [Case(op, m, n, samples, inputs=inputs, param=param_of_one(op, n)) for m in moduli for n in sizes]
+    if bases and not bench_multiplications.is_multiplication(op):
+        raise InputError(f"{bases}: {op} has no bases")
+    single = [
+        Case(op, m, n, samples, inputs=inputs, param=param_of_one(op, n), bases=bases) for m in moduli for n in sizes
+    ]
     return [wanted for case in single for wanted in with_rounds(case)]
 
 
@@ -214,6 +163,8 @@ def run_case(backend: Measurable, case: Case) -> Record:
 
     Raises WrongResult, and InputError where the modulus allows no such inputs.
     """
+    if case.bases:
+        return _run_kept(backend, case)
     batches = [batch_of(case, seed) for seed in range(rotation(case))]
     requests = [request for request, _ in batches]
     blocks = [bench_inputs.place(each, case.inputs, backend.traits(), seed) for seed, each in enumerate(requests)]
@@ -246,6 +197,33 @@ def run_case(backend: Measurable, case: Case) -> Record:
     }
 
 
+def _run_kept(backend: Measurable, case: Case) -> Record:
+    """See bench_bases."""
+    op, curve, vectors = by_name(case.op), case.curve, vectors_of(case.param)
+    assert isinstance(op, Msm) and curve is not None
+    with bench_bases.Kept(backend, curve, op.group, case.n // vectors, vectors, case.inputs, case.bases) as kept:
+        found = bench_bases.run(kept, backend, case.samples, WARMUP)
+        clock = machine.clock(backend)
+    if found is None:
+        raise WrongResult(f"{case.name}: not the sum")
+    samples, told = found
+    spans = [each.span_ms for each in samples]
+    return {
+        **case_record(case),
+        "samples": spans,
+        **rates(case.n, spans),
+        "host_ms": [each.wall_ms for each in samples],
+        **told,
+        "held": False,
+        "input_sets": bench_bases.SETS,
+        "checked": vectors * bench_bases.SETS,
+        "plan": plan_record(backend, kept.plan),
+        "tuning": dataclasses.asdict(kept.row),
+        **machine.facts(backend),
+        "clock": clock,
+    }
+
+
 def warmup_of(case: Case, sets: int) -> int:
     """Samples that do not count: each input set is reached, and judged by the reference, before any that does."""
     return max(min(WARMUP, case.samples), -(-sets // case.back_to_back))
@@ -258,10 +236,11 @@ def case_record(case: Case) -> Record:
         "modulus": f"{case.value:x}",
         "field": case.field.name if case.field else case.curve.name if case.curve else None,
         "n": case.n,
-        "metric": "kernel_ms",
+        "metric": SPAN_MS if case.bases else KERNEL_MS,
         "back_to_back": case.back_to_back,
         "inputs": case.inputs,
         "param": case.param,
+        **({"bases": case.bases} if case.bases else {}),
     }
 
 

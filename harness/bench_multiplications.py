@@ -126,7 +126,7 @@ def wrong(request: Request, result: Limbs) -> tuple[int | None, int]:
     """The first wrong vector of a request of batch(), or None, and how many were compared: all."""
     known = _known[request]
     vectors = vectors_of(request.param)
-    right = [known.point(_logarithm(vector, known)) for vector in _split(request.arrays["scalars"], vectors)]
+    right = [known.point(logarithm(vector, known)) for vector in _split(request.arrays["scalars"], vectors)]
     got = decode_points(result.tobytes(), known.curve, known.group)
     return next((i for i, (a, b) in enumerate(zip(got, right, strict=True)) if a != b), None), vectors
 
@@ -135,10 +135,11 @@ def _split(array: Limbs, vectors: int) -> list[Limbs]:
     return np.split(array, vectors)
 
 
-def _logarithm(vector: Limbs, known: Multiples) -> int:
-    """Of the sum: scalars of equal bases are added up limb by limb, which 64 bits hold for 2^32 of them."""
-    whole = len(vector) // CHAIN * CHAIN
-    sums = vector[:whole].reshape(-1, CHAIN, PLAIN_LIMBS).sum(axis=0, dtype=np.uint64)
+def logarithm(vector: Limbs, known: Multiples) -> int:
+    """Of the sum of tiled bases: scalars of equal ones are added up limb by limb, which 64 bits hold for 2^32 of them."""
+    distinct = len(known.points)
+    whole = len(vector) // distinct * distinct
+    sums = vector[:whole].reshape(-1, distinct, PLAIN_LIMBS).sum(axis=0, dtype=np.uint64)
     sums[: len(vector) - whole] += vector[whole:]
     weights = [sum(int(limb) << LIMB_BITS * i for i, limb in enumerate(row)) for row in sums]
     return sum(w * k for w, k in zip(weights, known.logarithms, strict=True))

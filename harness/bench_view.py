@@ -22,7 +22,8 @@ PLOT_FORMATS = (".svg", ".png")
 
 NOTES = (
     "ms: median of one batch by the device's clock; spread: between the quartiles; in a row: rounds back to back\n"
-    "host ms: wall time of a whole batch in pinned memory, copies in and out; rate: of the kernel"
+    "host ms: wall time of a whole batch in pinned memory, copies in and out; rate: of the kernel\n"
+    "plain and precomputed bases stay on the device: ms is of a whole call, from before the copy of scalars to after the answer's"
 )
 
 
@@ -88,7 +89,7 @@ def plot(records: Sequence[Record], path: Path) -> None:
 
 def _draw_figures(axes: Any, records: Sequence[Record]) -> None:
     cases = [r for r in records if r.get("kind") == "case"]
-    drawn = {f for r in cases for f in figures.figures_of(r["op"], {r["field"] for r in cases})}
+    drawn = {f for r in cases for f in figures.figures_of(r["op"], {r["field"] for r in cases}, r["metric"])}
     for number, figure in enumerate(sorted(drawn, key=lambda f: f.label)):
         colour, label = f"C{5 + number % 5}", f"{figure.label} ({figure.kind})"
         if figure.rate_g is not None:
@@ -108,9 +109,11 @@ def _lines(records: Iterable[Record]) -> Mapping[str, dict[int, float]]:
 
 
 def _asked(record: Record) -> str:
-    """The modulus, and the inputs where they are not uniform (records from before there were others say nothing)."""
-    inputs = record.get("inputs", UNIFORM)
-    return _modulus(record) + (f" {inputs.removesuffix('-per-block')}" if inputs != UNIFORM else "")
+    """The modulus, the inputs where they are not uniform, and bases that stay on the device (records from before there were
+    others say nothing)."""
+    inputs, bases = record.get("inputs", UNIFORM), record.get("bases", "")
+    kind = f" {inputs.removesuffix('-per-block')}" if inputs != UNIFORM else ""
+    return _modulus(record) + kind + (f" {bases} bases" if bases else "")
 
 
 def _modulus(record: Record) -> str:

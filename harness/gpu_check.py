@@ -21,6 +21,7 @@ from typing import Any
 
 from limbd.harness import (
     bench,
+    bench_cases,
     bench_multiplications,
     exhaustive,
     fuzz,
@@ -36,6 +37,7 @@ from limbd.harness import (
 from limbd.harness.groups import GROUPS
 from limbd.ops import OPS
 from limbd.ops.params import fields
+from limbd.ops.status import LimbdError
 from limbd.worker.client import Client
 from limbd.worker.device import driver, nvml
 from limbd.worker.device.cache import Cache
@@ -169,15 +171,15 @@ def _fuzz(check: Check, case: str, backend: CudaBackend, **bounds: Any) -> None:
 
 
 def check_bench(check: Check) -> None:
-    """Kernel times of bench.CASES: what `limbd bench` measures, for the cases that the speed claims rest on."""
+    """Times of bench_cases.CASES: what `limbd bench` measures, for the cases that the speed claims rest on."""
     backend = check.backend()
     try:
-        for case in bench.CASES:
+        for case in (*bench_cases.CASES, *(bench_cases.LONG_CASES if check.options.long else ())):
             if case.op not in check.ops or not check.due(case.name):
                 continue
             try:
                 values = bench.run_case(backend, case)
-            except AssertionError as error:
+            except (AssertionError, LimbdError) as error:
                 check.verdict(case.name, False, failure=str(error))
                 return
             check.journal.add(case.name, ok=True, **values)
@@ -295,6 +297,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cache-dir", type=Path, help="folder of compiled kernels")
     parser.add_argument("--seed", default="1", help="of the fuzzer (default: %(default)s)")
     parser.add_argument("--match", default="", help="only cases whose name holds one of these texts, comma-separated")
+    parser.add_argument("--long", action="store_true", help="benchmarks: those of gigabytes too")
     names = [op.name for op in OPS]
     parser.add_argument(
         "--ops", nargs="+", choices=names, metavar="OP", help="these ops alone (not in fuzz and worker)"

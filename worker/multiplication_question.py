@@ -43,18 +43,18 @@ def multiplication(
 def request_of(
     curve: Curve,
     name: GroupName,
-    vectors: Sequence[Limbs],
+    scalars: Limbs,
     points: Limbs,
     *,
+    vectors: int = 1,
     check_subgroup: bool = False,
     constant_work: bool = False,
 ) -> Request:
-    """The same as a backend is asked, without a frame."""
+    """The same as a backend is asked, without a frame. scalars: (vectors * count, 8), vector by vector."""
     op = op_by_name(f"msm-{name}")
     assert isinstance(op, Msm)
-    together = vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
     return op.request(
-        curve, together, points, vectors=len(vectors), check_subgroup=check_subgroup, constant_work=constant_work
+        curve, scalars, points, vectors=vectors, check_subgroup=check_subgroup, constant_work=constant_work
     )
 
 
@@ -79,6 +79,13 @@ def vectors_of(scalars: Any) -> tuple[list[Limbs], bool]:
         return (list(scalars), True) if scalars.ndim == 3 else ([scalars], False)
     many = len(scalars) > 0 and all(isinstance(each, Sequence) for each in scalars)
     return [from_ints(map(operator.index, vector)) for vector in (scalars if many else [scalars])], many
+
+
+def together_of(scalars: Any, vectors: Sequence[Limbs]) -> Limbs:
+    """The vectors that vectors_of has made of these scalars, one behind the other. An array is read where it lies."""
+    if isinstance(scalars, np.ndarray):
+        return scalars.reshape(-1, PLAIN_LIMBS)
+    return vectors[0] if len(vectors) == 1 else np.concatenate(vectors)
 
 
 def points_of(points: Any, curve: Curve, group: Group) -> tuple[Limbs, bool]:

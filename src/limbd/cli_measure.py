@@ -23,7 +23,7 @@ def sizes(text: str) -> tuple[int, ...]:
 
 
 def configure_bench(parser: argparse.ArgumentParser) -> None:
-    from limbd.harness import bench_inputs, bench_multiplications
+    from limbd.harness import bench_bases, bench_inputs, bench_multiplications
     from limbd.harness.inputs import UNIFORM
 
     parser.add_argument("op", type=args.op, nargs="?", metavar="OP", help="what to measure")
@@ -43,6 +43,12 @@ def configure_bench(parser: argparse.ArgumentParser) -> None:
         help="operands of mod-inv and mod-inv-batch: uniform, or with one element in each block that is 0, or a non-unit "
         f"of a modulus with a small odd factor, such as 65521 * (2^240 - 467) = {bench_inputs.COMPOSITE:#x}; scalars of "
         "msm-g1 and msm-g2: uniform, skewed, or as in a witness",
+    )
+    parser.add_argument(
+        "--bases",
+        choices=bench_bases.KINDS,
+        default="",
+        help="msm-g1 and msm-g2: whole calls with points that stay on the device, as they are or with their multiples by windows",
     )
     parser.add_argument("--out", type=Path, metavar="FILE.jsonl", help="write the records, one line a case")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw rate over n: .svg or .png (needs matplotlib)")
@@ -65,7 +71,7 @@ def run_bench(options: argparse.Namespace) -> int:
     if options.op is None or not options.params or not options.samples:
         raise InputError("an op, --params (or --modulus) and at least one sample are needed")
     moduli = [benching.modulus_name(options.op.name, text) for text in options.params]
-    cases = bench.cases_of(options.op.name, moduli, options.n, options.samples, options.inputs)
+    cases = bench.cases_of(options.op.name, moduli, options.n, options.samples, options.inputs, options.bases)
     return (
         args.OK
         if benching.measure(args.config_of(options), cases, options.out, options.plot, options.commit)

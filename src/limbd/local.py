@@ -12,17 +12,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from limbd.ops.base import LaunchPlan
 from limbd.ops.msm_bases import Bases
 from limbd.ops.msm_plan import Question, plan_of
 from limbd.ops.msm_shape import window_count
-from limbd.ops.msm_tuning import bases_row, bases_width
+from limbd.ops.msm_tuning import MsmRow, bases_row, bases_width
 from limbd.ops.params.curves import Curve, Group, GroupName
 from limbd.ops.params.layout import PLAIN_LIMBS
 from limbd.ops.status import ServiceError, Status
-from limbd.worker.device.base import Outcome
+from limbd.worker.device.base import Backend, Outcome
 from limbd.worker.device.choose import NoBackend, choose
 from limbd.worker.device.self_test import SelfTest
-from limbd.worker.multiplication_question import answer_of, group_of, points_of, request_of, vectors_of
+from limbd.worker.multiplication_question import (
+    answer_of,
+    group_of,
+    points_of,
+    request_of,
+    together_of,
+    vectors_of,
+)
 
 Limbs = npt.NDArray[np.uint32]
 
@@ -30,8 +38,8 @@ Limbs = npt.NDArray[np.uint32]
 class Worker:
     """A device without the daemon before it; a context manager. A fault of the device is a fault of this process.
 
-    backend: auto, cuda, cpu or reference. device: GPU index. device_memory: bytes. cache: folder of compiled kernels. Its methods
-    may be called by several threads. Raises ServiceError(NO_DEVICE) where the backend does not work.
+    backend: auto, cuda, cpu or reference, or one that is there already, which the rest says nothing about. device: GPU index.
+    device_memory: bytes. cache: folder of compiled kernels. Its methods may be called by several threads. Raises ServiceError(NO_DEVICE) where the backend does not work.
 
         with Worker() as worker, worker.bases(points, "bn254", precompute=True) as bases:
             bases.msm(scalars)
@@ -39,16 +47,18 @@ class Worker:
 
     def __init__(
         self,
-        backend: str = "auto",
+        backend: str | Backend = "auto",
         *,
         device: int = 0,
         device_memory: int | None = None,
         cache: str | Path | None = None,
     ) -> None:
-        try:
-            self.backend, _ = choose(backend, device, device_memory, Path(cache) if cache else None)
-        except NoBackend as error:
-            raise ServiceError(Status.NO_DEVICE, str(error)) from error
+        if isinstance(backend, str):
+            try:
+                backend, _ = choose(backend, device, device_memory, Path(cache) if cache else None)
+            except NoBackend as error:
+                raise ServiceError(Status.NO_DEVICE, str(error)) from error
+        self.backend = backend
         self._test = SelfTest(self.backend)
 
     def bases(
@@ -98,7 +108,7 @@ class Worker:
     def _check(self, points: Limbs, curve: Curve, name: GroupName, check_subgroup: bool) -> None:
         """By the op itself, with zeros for scalars."""
         zeros = np.zeros((len(points), PLAIN_LIMBS), "<u4")
-        request = request_of(curve, name, [zeros], points, check_subgroup=check_subgroup)
+        request = request_of(curve, name, zeros, points, check_subgroup=check_subgroup)
         plan = request.op.plan(request, self.backend.traits())
         self._test.check(request, plan)
         self.backend.run(request, plan, memoryview(bytearray(request.element_bytes)))
@@ -121,15 +131,26 @@ class KeptBases:
         """
         vectors, many = vectors_of(scalars)
         self._check_lengths(vectors)
-        bases = self.bases
-        request = request_of(bases.curve, bases.name, vectors, self._points, constant_work=constant_work)
-        result = np.empty((len(vectors), self._points.shape[1]), "<u4")
-        backend = self._worker.backend
-        traits = backend.traits()
-        question = Question(bases.curve, bases.name, bases.count, len(vectors), constant_work, False, bases)
-        plan = plan_of(question, traits, partial(bases_row, traits.kind, traits.arch, bases))
-        self.last = backend.run(request, plan, result.data.cast("B"))
+        bases, count = self.bases, len(vectors)
+        together = together_of(scalars, vectors)
+        request = request_of(
+            bases.curve, bases.name, together, self._points, vectors=count, constant_work=constant_work
+        )
+        result = np.empty((count, self._points.shape[1]), "<u4")
+        plan = self.plan(count, constant_work=constant_work)
+        self.last = self._worker.backend.run(request, plan, result.data.cast("B"))
         return self._convert(result, many=many)
+
+    def plan(self, vectors: int = 1, *, constant_work: bool = False) -> LaunchPlan:
+        """What msm carries out for so many vectors."""
+        bases = self.bases
+        question = Question(bases.curve, bases.name, bases.count, vectors, constant_work, False, bases)
+        return plan_of(question, self._worker.backend.traits(), self.row)
+
+    def row(self, count: int) -> MsmRow:
+        """The tuning row for so many of the points."""
+        traits = self._worker.backend.traits()
+        return bases_row(traits.kind, traits.arch, self.bases, count)
 
     def close(self) -> None:
         """Gives the device's memory back."""

@@ -8,9 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from limbd.ops.base import LaunchPlan, Request, Traits, Unit
+from limbd.ops.base import LaunchPlan, Request, Unit
 from limbd.ops.status import ServiceError, Status
-from limbd.worker.device.base import BackendInfo, Outcome
+from limbd.worker.device.base import Backend
 
 # Fills outputs before each sample, so that bytes which no kernel wrote show.
 POISON_BYTE = 0xA5
@@ -41,18 +41,8 @@ class Measurement(Protocol):
         ...
 
 
-class Measurable(Protocol):
+class Measurable(Backend, Protocol):
     """A backend that can be measured."""
-
-    def describe(self) -> BackendInfo: ...
-
-    def traits(self) -> Traits: ...
-
-    def register(self, memory: memoryview) -> None: ...
-
-    def unregister(self, memory: memoryview) -> None: ...
-
-    def run(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome: ...
 
     def measuring(self, requests: Sequence[Request], plan: LaunchPlan, results: Sequence[memoryview]) -> Measurement:
         """A measurement of a plan that serves every one of these requests, with a result's memory for each."""

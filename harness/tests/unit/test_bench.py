@@ -16,6 +16,7 @@ from rich.console import Console
 
 from limbd.harness import (
     bench,
+    bench_cases,
     bench_compare,
     bench_inputs,
     bench_multiplications,
@@ -107,7 +108,7 @@ def test_scalars_are_as_they_are_called() -> None:
 
 
 def test_sizes_of_measured_multiplications() -> None:
-    cases = [case for case in bench.CASES if case.curve]
+    cases = [case for case in bench_cases.CASES if case.curve and not case.bases]
     assert len({case.name for case in cases}) == len(cases)
     sizes = {(case.op, case.modulus, case.n) for case in cases if case.inputs == UNIFORM and not case.param}
     for op, most in (("msm-g1", 25), ("msm-g2", 23)):
@@ -182,13 +183,15 @@ def test_sizes_of_measured_transforms() -> None:
     assert [case.n for case in bench.cases_of("mod-mul", ["7"], [1000], 5)] == [1000, 1000]
     with pytest.raises(InputError, match="power of two"):
         bench.cases_of("ntt", ["bn254_fr"], [1000], 5)
-    claimed = {(case.modulus, case.n, case.param >> 8) for case in bench.CASES if case.op == "ntt"}
+    claimed = {(case.modulus, case.n, case.param >> 8) for case in bench_cases.CASES if case.op == "ntt"}
     sizes = range(10, 25, 2)
     assert claimed >= {(f, 1 << k, order) for f in ("bn254_fr", "bls12_381_fr") for k in sizes for order in (0, 4)}
-    for case in bench.CASES:
+    for case in bench_cases.CASES:
         if case.op in ("ntt", "quotient"):
             rounds = {
-                c.back_to_back for c in bench.CASES if dataclasses.replace(c, back_to_back=case.back_to_back) == case
+                c.back_to_back
+                for c in bench_cases.CASES
+                if dataclasses.replace(c, back_to_back=case.back_to_back) == case
             }
             assert rounds == ({1, bench.SMALL_ROUNDS} if case.n <= 1 << 18 else {1})
             assert case.samples == (20 if case.n > 1 << 20 else bench.SAMPLES)
@@ -281,10 +284,10 @@ def test_inputs_that_cannot_be_made() -> None:
 
 def test_the_claims_about_batches_have_their_cases() -> None:
     """Medians of 200, and non-units beside mod-inv modulo the same composite."""
-    batched = [case for case in bench.CASES if case.op == "mod-inv-batch"]
+    batched = [case for case in bench_cases.CASES if case.op == "mod-inv-batch"]
     assert {case.samples for case in batched} == {200}
     assert {case.n for case in batched if case.modulus == "secp256k1_fp"} >= {10**4, 10**5, 10**6, 10**7}
-    spoilt = {case.op: case for case in bench.CASES if case.inputs == bench_inputs.NON_UNIT}
+    spoilt = {case.op: case for case in bench_cases.CASES if case.inputs == bench_inputs.NON_UNIT}
     assert spoilt.keys() == {"mod-inv", "mod-inv-batch"}
     assert dataclasses.replace(spoilt["mod-inv"], op="mod-inv-batch") == spoilt["mod-inv-batch"]
     assert spoilt["mod-inv"].n == 10**6
@@ -425,6 +428,7 @@ def test_bench_writes_shows_and_compares(tmp_path: Path) -> None:
         (("mod-inv", "-m", "7", "--inputs", "non-unit-per-block", "--backend", "reference"), "no multiple of an odd"),
         (("mod-add", "-m", "7", "--n", "0"), "not in 1..2^32-1"),
         (("mod-add", "-m", "7", "--inputs", "witness", "--backend", "reference"), "mod-add has no scalars"),
+        (("mod-add", "-m", "7", "--bases", "plain", "--backend", "reference"), "mod-add has no bases"),
         (("msm-g2", "-m", "secp256k1", "--backend", "reference"), "msm-g2 has no curve"),
         (("mod-add", "-m", "7", "--n", "many"), "no number of elements"),
         (("mod-add", "-m", "7", "--plot", "rate.gif", "--backend", "reference"), ".svg or .png"),

@@ -15,13 +15,17 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from limbd.harness import bench_bases
+from limbd.harness.bench import Case, run_case
 from limbd.ops import by_name
 from limbd.ops.base import Buffer, Call, LaunchPlan, Part, Request, Struct, Traits, Transfer, Unit
+from limbd.ops.msm import VECTORS_SHIFT
 from limbd.ops.ntt import COSET, INVERSE, NTT, param_of
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.params.layout import pack
@@ -503,6 +507,27 @@ def a_bad_element_is_told_and_costs_nothing(bench: Bench) -> None:
     assert bench.calls("cuMemHostAlloc") == 1
 
 
+def a_benchmark_of_bases_that_stay(bench: Bench) -> None:
+    """Its span is the device's, its host memory is pinned meanwhile, and the bases are given back. A toy's windows are all of
+    one width, so that there is one kernel of each name."""
+    backend = bench.backend()
+    load = backend._modules.load
+
+    def register_and_load(plan: LaunchPlan) -> None:
+        for launch in plan.launches():
+            bench.register_kernel(launch.kernel.unit, launch.kernel.name, launch.kernel.struct)
+        load(plan)
+
+    backend._modules.load = register_and_load  # type: ignore[method-assign]
+    for kind, vectors in product(bench_bases.KINDS, (1, 3)):
+        case = Case("msm-g1", "toy_7_13", 40 * vectors, samples=4, param=(vectors - 1) << VECTORS_SHIFT, bases=kind)
+        found = run_case(backend, case)
+        assert found["samples"] == found["kernel_ms"] == [0.5] * 4 and found["span"] == bench_bases.EVENTS
+        memory = found["memory"]
+        assert memory["peak"] >= memory["bases"] + memory["copied"] + memory["scratch"]
+        assert bench.used() == 0 and bench.calls("cuMemHostRegister") == bench.calls("cuMemHostUnregister") > 0
+
+
 SCENARIOS: dict[str, Callable[[Bench], None]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -510,7 +535,7 @@ SCENARIOS: dict[str, Callable[[Bench], None]] = {
         *(poison, parts, measure, host_memory, second_start, missing_units),
         *(tables_outlive_batches, tables_leave_by_least_recent_use, tables_make_room_for_batches),
         *(a_table_that_cannot_be_built, tables_and_threads, passes_that_overlap),
-        a_bad_element_is_told_and_costs_nothing,
+        *(a_bad_element_is_told_and_costs_nothing, a_benchmark_of_bases_that_stay),
     )
 }
 
