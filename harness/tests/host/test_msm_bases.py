@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,18 @@ import pytest
 
 from limbd.harness.multiplications import Multiples
 from limbd.local import Worker
+from limbd.ops.msm_bases import Bases
+from limbd.ops.msm_plan import Question, plan_of
 from limbd.ops.msm_shape import window_count
+from limbd.ops.msm_tuning import with_width
 from limbd.ops.params import curves
 from limbd.ops.params.curves import GroupName
 from limbd.ops.params.layout import from_ints
 from limbd.ops.reference.curve import Point
+from limbd.ops.reference.msm import encode_points
 from limbd.ops.status import RequestError, ServiceError, Status
+from limbd.worker.device.base import Backend
+from limbd.worker.multiplication_question import request_of
 
 GROUPS: tuple[tuple[str, GroupName], ...] = (
     ("bn254", "g1"),
@@ -68,6 +75,37 @@ def test_every_scalar_of_a_toy_curve(worker: Worker) -> None:
     with worker.bases(_plain(known.points), "toy_7_13", precompute=True) as bases:
         every = [[a, b, (a * b + 1) % 13] for a in range(13) for b in range(13)]
         assert bases.msm(every) == _plain([known.total(vector) for vector in every])
+
+
+@pytest.mark.parametrize("width", [0, 4])
+@pytest.mark.parametrize(("curve", "group"), [("toy_7_13", "g2"), ("bn254", "g1")])
+def test_points_that_take_several_pieces(kernels: Backend, curve: str, group: GroupName, width: int) -> None:
+    """Each piece reads its own part of every level of multiples."""
+    n = 50
+    known, rng = _multiples(curve, group, n - 1), random.Random("pieces")
+    points = [*known.points[:20], None, *known.points[20:]]
+    order = known.curve.order
+    scalars = [rng.randrange(1 << 256) for _ in range(2 * n)]
+    expected = [known.total([s for i, s in enumerate(v) if i != 20]) for v in (scalars[:n], scalars[n:])]
+    bases = Bases(known.curve, group, n, f"pieces {curve} {width}", width, window_count(order, width) if width else 1)
+    array = np.frombuffer(encode_points(points, known.curve, known.group), "<u4").reshape(n, -1)
+    request = request_of(known.curve, group, from_ints(scalars), array, vectors=2)
+    row = replace(with_width(width or 5, 8, 3, 2, 1, "a test's"), chunk=3)
+    cut: set[int] = set()
+    question, memory = Question(known.curve, group, n, 2, False, False, bases), 1 << 24
+    while True:
+        traits, memory = replace(kernels.traits(), memory=memory), memory * 4 // 5
+        try:
+            plan = plan_of(question, traits, lambda count: row)
+        except ServiceError:
+            break
+        if len(plan.pieces) in cut:
+            continue
+        cut.add(len(plan.pieces))
+        result = bytearray(2 * known.curve.point_bytes(known.group))
+        kernels.run(request, plan, memoryview(result))
+        assert bytes(result) == encode_points(expected, known.curve, known.group), len(plan.pieces)
+    assert max(cut) >= 4
 
 
 def test_constant_work_and_arrays(worker: Worker) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from itertools import pairwise, product
 
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from limbd.harness.groups import GROUPS
 from limbd.ops.base import FIRST_BAD, POINTERS, LaunchPlan, Part, Traits
 from limbd.ops.msm import MSM_G1, MSM_G2
-from limbd.ops.msm_plan import Question, plan_of
+from limbd.ops.msm_plan import Question, growing, plan_of
 from limbd.ops.msm_shape import MAX_COUNT, MAX_ENTRIES, SCALAR_BYTES, Shape, window_count
-from limbd.ops.msm_tuning import MsmRow, msm_row, with_width
+from limbd.ops.msm_tuning import FIRST_PIECE, MsmRow, msm_row, with_width
+from limbd.ops.msm_units import MAX_CHUNK
 from limbd.ops.params import curves
 from limbd.ops.params.curves import Curve, GroupName
 from limbd.ops.status import ServiceError, Status
@@ -152,6 +154,46 @@ def test_memory_for_each_point(group: tuple[str, GroupName], limits: tuple[int, 
 
 
 # --- pieces ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("growth", [2, 6])
+def test_parts_grow(growth: int) -> None:
+    for n in (1, 2, FIRST_PIECE, 3 * FIRST_PIECE - 1, 3 * FIRST_PIECE, 1 << 20, (1 << 22) + 1, 1 << 26):
+        parts = growing(n, growth=growth)
+        sizes = [count for _, count in parts]
+        assert [start for start, _ in parts] == [sum(sizes[:i]) for i in range(len(sizes))] and sum(sizes) == n
+        assert len(parts) == 1 or sizes[0] >= min(FIRST_PIECE, n)
+        assert all(abs(b - growth * a) <= growth + 1 for a, b in pairwise(sizes))
+        assert sizes[0] <= n // 7 or n < 1 << 20
+    assert [len(growing(n, growth=2)) for n in (1 << 16, 1 << 18, 1 << 20)] == [1, 2, 4]
+
+
+@EVERY_GROUP
+@pytest.mark.parametrize("count", [1, 1000, 1 << 16, 1 << 18, 1 << 20, (1 << 22) + 3])
+def test_plans_by_chunks_of_a_gpu(curve: Curve, name: GroupName, count: int) -> None:
+    """Long ones are cut into pieces that share the buckets: cleared by the first, reduced by the last. One is one piece where a
+    measurement asks for that."""
+    row = replace(msm_row("cuda", "sm_90", curve, name, count), chunk=MAX_CHUNK)
+    made = plan(count, traits=H200, row=row, curve=curve, name=name)
+    whole = plan(count, traits=replace(H200, whole=True), row=row, curve=curve, name=name)
+    assert len(whole.pieces) == whole.lanes == 1 and (len(made.pieces) > 1) == (count >= 1 << 18) == (made.lanes == 2)
+    covered = spans(made, "scalars")
+    assert covered[0][0] == 0 and covered[-1][1] == count * SCALAR_BYTES
+    assert all(a[1] == b[0] for a, b in pairwise(covered))
+    kernels = [[launch.kernel.name for launch in piece.launches] for piece in made.pieces]
+    assert all("msm_add_chunks" in each and "msm_chunks" in each for each in kernels)
+    assert [("msm_clear" in each, "msm_fold" in each) for each in kernels] == [
+        (len(kernels) > 1 and i == 0, i == len(kernels) - 1) for i in range(len(kernels))
+    ]
+    addresses = {buffer.name: 256 * (i + 1) for i, buffer in enumerate(made.buffers)}
+    assert all(len(launch.pack(addresses)) == launch.kernel.struct.size for launch in made.launches())
+    assert len({launch.values["length"] for launch in made.launches() if launch.kernel.name == "msm_chunks"}) == 1
+    sizes = {buffer.name: buffer.nbytes for buffer in made.buffers}
+    for launch in made.launches():
+        if launch.kernel.name == "msm_chunks":
+            assert launch.values["slots"] * 4 <= sizes["spill_buckets_0"]
+        if launch.kernel.name == "msm_add_chunks":
+            assert launch.grid * launch.block < sizes["chunks"] // 16 + launch.block
 
 
 def spans(made: LaunchPlan, array: str) -> list[tuple[int, int]]:
