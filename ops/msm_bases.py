@@ -23,6 +23,7 @@ class Bases:
     """count points of a group, under a key of their own: equal keys have equal points.
 
     width: bits of a window, 0 where any window will do. levels: of multiples, 2^(width l) P for l below; 1: the points alone.
+    images: those by the endomorphism are there too, as a second level.
     """
 
     curve: Curve
@@ -31,6 +32,7 @@ class Bases:
     key: str
     width: int = 0
     levels: int = 1
+    images: bool = False
 
     @property
     def group(self) -> Group:
@@ -41,7 +43,7 @@ class Bases:
     @property
     def points_bytes(self) -> int:
         """Of all levels, level by level, up to the next whole line."""
-        limbs = self.levels * self.count * self.curve.point_limbs(self.group)
+        limbs = (self.levels << self.images) * self.count * self.curve.point_limbs(self.group)
         return -(-limbs * LIMB_BYTES // _ALIGNMENT) * _ALIGNMENT
 
     @property
@@ -59,7 +61,7 @@ class Bases:
 
     @property
     def table_key(self) -> str:
-        return f"bases {self.curve.name} {self.name} {self.width} {self.levels} {self.key}"
+        return f"bases {self.curve.name} {self.name} {self.width} {self.levels} {self.images} {self.key}"
 
     def table(self) -> Table:
         """Made from the request's `points`, which have been checked before: a bad one would count as infinity."""
@@ -82,7 +84,7 @@ class Bases:
             "infinite": self.infinite,
             "bad": _BAD.name,
         }
-        values = {"n": self.count, "offset": 0}
+        values = {"n": self.count, "offset": 0, "images": self.count if self.images else 0}
         builds = [Launch(kernels["msm_points"], grid, POINTS_BLOCK, values, 0, pointers)]
         if self.levels > 1:
             values = {"n": self.count, "width": self.width, "levels": self.levels}

@@ -27,12 +27,13 @@ from limbd.ops.base import (
 )
 from limbd.ops.constants import montgomery
 from limbd.ops.msm_bases import TABLE, Bases
-from limbd.ops.msm_shape import SCALAR_BYTES, SCAN_BLOCKS, Shape
+from limbd.ops.msm_shape import SCALAR_BYTES, SCAN_BLOCKS, Shape, offset_of
 from limbd.ops.msm_tails import fold, merges, stages
 from limbd.ops.msm_tuning import FIRST_PIECE, GROWTH, KEPT_GROWTH, MOST_FIRSTS, MsmRow
 from limbd.ops.msm_units import (
     CHUNKS,
     DIGITS_BLOCK,
+    HALF_LIMBS,
     LOW_BYTES,
     POINTS_BLOCK,
     RUNS,
@@ -43,7 +44,9 @@ from limbd.ops.msm_units import (
     TILES,
     digit_bytes,
 )
+from limbd.ops.params.base import LIMB_BITS
 from limbd.ops.params.curves import Curve, GroupName
+from limbd.ops.params.endomorphism import Halving
 from limbd.ops.status import ServiceError, Status
 
 # So many counts that one block does it alone.
@@ -69,7 +72,8 @@ def _launch(
 def point_launches(shape: Shape, offset: int, subgroup: bool) -> Iterator[Launch]:
     """offset: of the piece's first point in the request."""
     values = {"n": shape.count, "offset": offset}
-    yield _launch(shape, "msm_points", shape.count, POINTS_BLOCK, values)
+    images = shape.count if shape.halving else 0
+    yield _launch(shape, "msm_points", shape.count, POINTS_BLOCK, {**values, "images": images})
     if subgroup and shape.group.cofactor != 1:
         values["order"] = shape.curve.order
         yield _launch(shape, "msm_subgroup", shape.count, POINTS_BLOCK, values)
@@ -80,10 +84,10 @@ def sort_launches(shape: Shape, start: int) -> Iterator[Launch]:
     row, order = shape.row, shape.curve.order
     width, windows = row.width, shape.windows
     numbers = montgomery(order, SCALAR_LIMBS)
-    offset = sum(((1 << (width - 1)) - 1) << width * w for w in range(windows))
     partitions = shape.rows * shape.keys
     two_passes, tiles = row.low_bits > 0, -(-shape.row_entries // TILE)
-    digits = {"order": order, "r2": numbers["r2"], "n0inv": numbers["n0inv"], "offset": offset}
+    digits = {"order": order, "r2": numbers["r2"], "n0inv": numbers["n0inv"], "offset": offset_of(windows, width)}
+    digits |= _halving(shape.halving)
     digits |= {"count": shape.count, "vectors": shape.vectors, "windows": windows, "width": width}
     digits["cleared"] = shape.sort_counts + shape.class_counts
     places = {"infinite": shape.bases.infinite_from(start)} if shape.bases else {}
@@ -111,6 +115,16 @@ def sort_launches(shape: Shape, start: int) -> Iterator[Launch]:
     yield from _last_scan(shape, counts)
     shared = _tile_bytes(keys, LOW_BYTES)
     yield _launch(shape, "msm_scatter_low", threads, SORT_BLOCK, second, shared=shared, pointers=starts)
+
+
+def _halving(found: Halving | None) -> dict[str, int]:
+    """Of msm_digits: the constants of kernels/algo/halves.cuh."""
+    names = ("quotient_c", "quotient_d", "c0", "c1", "d0", "d1")
+    if found is None:
+        return {"halves": 0, "shift": 0, **dict.fromkeys(names, 0)}
+    signed = (value % (1 << LIMB_BITS * HALF_LIMBS) for value in (*found.first, *found.second))
+    constants = dict(zip(names, (*found.quotients, *signed), strict=True))
+    return {"halves": 1, "shift": found.shift // LIMB_BITS, **constants}
 
 
 def _tile_bytes(keys: int, key_bytes: int) -> int:

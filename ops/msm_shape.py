@@ -18,6 +18,7 @@ from limbd.ops.msm_units import (
     kernels,
 )
 from limbd.ops.params.curves import Curve, Group, GroupName
+from limbd.ops.params.endomorphism import Halving, halving
 
 # The most blocks of a scan.
 SCAN_BLOCKS = 1024
@@ -40,6 +41,22 @@ def window_count(order: int, width: int) -> int:
     """Windows that hold every scalar below the order as signed digits: one bit more than the order's, so that no carry
     leaves the top window (kernels/algo/digits.cuh)."""
     return -(-(order.bit_length() + 1) // width)
+
+
+def half_window_count(bound: int, width: int) -> int:
+    """Windows that hold every number of either sign that is not above the bound: the digits' offset is not below it, and leaves
+    room for it above."""
+    count = 1
+    while True:
+        offset, end = offset_of(count, width), 1 << width * count
+        if bound <= offset and offset + bound < end:
+            return count
+        count += 1
+
+
+def offset_of(windows: int, width: int) -> int:
+    """O of kernels/algo/digits.cuh."""
+    return sum(((1 << (width - 1)) - 1) << width * w for w in range(windows))
 
 
 @dataclass(frozen=True)
@@ -79,19 +96,32 @@ class Shape:
 
     # --- numbers ---
 
-    @property
+    @cached_property
+    def halving(self) -> Halving | None:
+        """How scalars are halved, where they are: not where the points' multiples by every window are there."""
+        endomorphism = self.group.endomorphism
+        if endomorphism is None or not (self.bases.images if self.bases else self.row.halves):
+            return None
+        return halving(self.curve.order, endomorphism.eigenvalue)
+
+    @cached_property
     def windows(self) -> int:
+        """Of a scalar, or of half a one."""
+        if self.halving:
+            return half_window_count(self.halving.bound, self.row.width)
         return window_count(self.curve.order, self.row.width)
 
     @property
     def levels(self) -> int:
-        """Windows whose digits share a row of buckets, as the points' multiples by them are there."""
+        """Digits of a scalar that share a row of buckets: those by whose weights multiples of the points are there."""
+        if self.halving:
+            return 2
         return self.bases.levels if self.bases else 1
 
     @property
     def row_windows(self) -> int:
         """Windows of a vector that have a row of buckets each."""
-        return self.windows // self.levels
+        return self.windows if self.halving else self.windows // self.levels
 
     @property
     def row_entries(self) -> int:
@@ -210,7 +240,7 @@ class Shape:
             order = {"chunks": self.chunks * CHUNK_WORDS}
         else:
             order = {"runs": 2 * min(buckets, self.entries) + 1}
-        own_points = {"points": self.count * self.curve.point_limbs(self.group), "infinite": self.count}
+        own_points = {"points": self.levels * self.count * self.curve.point_limbs(self.group), "infinite": self.count}
         words = {
             **({} if self.bases else own_points),
             "digits": -(-self.entries * digit_bytes(self.row.width) // LIMB_BYTES),

@@ -24,7 +24,8 @@ class LaneRow:
 class MsmRow:
     """width: bits of a window. low_bits: of a bucket's number, which the sort's second pass takes; 0, one pass is all.
     slice: entries that a thread adds up, at most, where additions go by slices of all entries. chunk: the same where they go by
-    chunks of buckets in the order of their sizes; 0, they go by slices, as they do for constant work. fill: threads of additions that fill the device. merge: spills that a
+    chunks of buckets in the order of their sizes; 0, they go by slices, as they do for constant work. halves: scalars are
+    halved by the endomorphism where the group has one, and points have their images beside them. fill: threads of additions that fill the device. merge: spills that a
     thread adds up. log_segment: log2 of the buckets or pairs that a thread of the reduction adds up. lanes: None, where points
     after the additions into buckets are a thread's; else they lie over groups of lanes, and it says how the stages after the
     reduction's first are cut. accumulate_block, reduce_block: threads a block. resident: blocks of additions that a
@@ -43,6 +44,7 @@ class MsmRow:
     source: str
     lanes: LaneRow | None = None
     chunk: int = 0
+    halves: bool = False
 
 
 # Where copies overlap kernels: a first piece has at least FIRST_PIECE points, and n / MOST_FIRSTS; each later one so many times
@@ -80,8 +82,10 @@ _GPU_WIDTHS: dict[tuple[str, GroupName], tuple[tuple[int, int], ...]] = {
 def msm_row(kind: str, arch: str, curve: Curve, group: GroupName, count: int) -> MsmRow:
     """kind, arch: of limbd.ops.base.Traits. count: points of one piece, at least 1."""
     if kind == "cpu":
-        row = with_width(_fewest_additions(curve.scalar.bits, count), 1024, 64, 6, 1, MODEL)
-        return replace(row, chunk=MAX_CHUNK)
+        its_group = curve.group(group)
+        halves = its_group is not None and its_group.endomorphism is not None
+        row = with_width(_fewest_additions(curve.scalar.bits, count, halves=halves), 1024, 64, 6, 1, MODEL)
+        return replace(row, chunk=MAX_CHUNK, halves=halves)
     log, widths = (count - 1).bit_length(), _GPU_WIDTHS.get((curve.name, group), _WIDTHS)
     width = next((width for up_to, width in widths if log <= up_to), widths[-1][1])
     # 128 registers do for eight limbs of a prime field; twelve, or the extension, take what there is.
@@ -124,8 +128,11 @@ def bases_row(kind: str, arch: str, bases: Bases, count: int) -> MsmRow:
 
 
 @cache
-def _fewest_additions(bits: int, count: int, *, rows_share: bool = False) -> int:
-    """By additions into buckets (10 products) and of buckets (2 of 14 each). rows_share: windows have one set of buckets."""
+def _fewest_additions(bits: int, count: int, *, rows_share: bool = False, halves: bool = False) -> int:
+    """By additions into buckets (10 products) and of buckets (2 of 14 each). rows_share: windows have one set of buckets.
+    halves: of each scalar there are two."""
+    if halves:
+        bits, count = bits // 2 + 1, 2 * count
 
     def products(width: int) -> int:
         windows = -(-(bits + 1) // width)

@@ -14,6 +14,9 @@ SCALAR_LIMBS = 8
 # Of a scalar with the digits' offset (kernels/algo/digits.cuh).
 OFFSET_LIMBS = SCALAR_LIMBS + 2
 
+# Of what half a scalar is computed in (kernels/algo/halves.cuh).
+HALF_LIMBS = 6
+
 # A tile of the sort: one block's items.
 SORT_BLOCK = 256
 SORT_ITEMS = 16
@@ -57,7 +60,9 @@ _SORT: dict[str, tuple[Member, ...]] = {
         *_out("digits", "counts"),
         *(Member(name, "limbs", SCALAR_LIMBS) for name in ("order", "r2")),
         Member("offset", "limbs", OFFSET_LIMBS),
-        *_words("n0inv", "count", "vectors", "windows", "width", "cleared"),
+        *_words("n0inv", "count", "vectors", "windows", "width", "cleared", "halves", "shift"),
+        *(Member(name, "limbs", SCALAR_LIMBS) for name in ("quotient_c", "quotient_d")),
+        *(Member(name, "limbs", HALF_LIMBS) for name in ("c0", "c1", "d0", "d1")),
     ),
     "msm_clear": (*_out("counts"), Member("n", "u64")),
     "msm_count": (*_in("digits"), *_out("counts"), *_ROW),
@@ -92,7 +97,11 @@ CHUNK_WORDS = 4
 MAX_CHUNK = 256
 
 _POINTS: dict[str, tuple[Member, ...]] = {
-    "msm_points": (*_in("wire"), *_out("points", "infinite", "bad"), Member("n", "u64"), Member("offset", "u64")),
+    "msm_points": (
+        *_in("wire"),
+        *_out("points", "infinite", "bad"),
+        *(Member(name, "u64") for name in ("n", "offset", "images")),
+    ),
     "msm_subgroup": (
         *_in("points", "infinite"),
         *_out("bad"),

@@ -2,7 +2,8 @@
 //
 // All digits of a scalar come from one addition: with H = 2^(c-1) - 1 and O = sum over the windows of H 2^(c w), the bits of
 // window w of s + O are d_w + H. The windows hold one bit more than the order: then s < 2^(c W - 1) and O < 2^(c W - 1),
-// so that the sum has no bit above them, and no carry is lost whatever c is.
+// so that the sum has no bit above them, and no carry is lost whatever c is. Halves (halves.cuh) may be negative: their
+// windows are as many as keep s + O within them for either sign.
 #pragma once
 
 #include "field/mont.cuh"
@@ -21,10 +22,16 @@ __device__ __forceinline__ void reduce(uint32_t* r, const uint32_t* s, const uin
     }
 }
 
-// sum = s + offset, s < 2^256. offset: O, of WORDS limbs.
+// sum = s + offset, s of N limbs, which are in two's complement where it is SIGNED. offset: O, of WORDS limbs.
+template <int N, bool SIGNED>
 __device__ __forceinline__ void add_offset(uint32_t* sum, const uint32_t* s, const uint32_t* offset) {
-    uint32_t extended[WORDS] = {};
-    limb::copy<SCALAR_WORDS>(extended, s);
+    uint32_t extended[WORDS];
+    limb::set_word<WORDS>(extended, 0);
+    if (SIGNED && s[N - 1] >> 31) {
+        UNROLL
+        for (int i = 0; i < WORDS; ++i) extended[i] = 0xFFFFFFFFu;
+    }
+    limb::copy<N>(extended, s);
     limb::add<WORDS>(sum, extended, offset);
 }
 

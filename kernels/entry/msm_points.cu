@@ -36,7 +36,7 @@ __device__ __forceinline__ bool is_in_subgroup(const curve::Affine<GROUP>& point
 }  // namespace
 
 // infinite[i]: whether point i is infinity; the generator stands in its place, so that no addition meets infinity. offset:
-// the first point's index in the request.
+// the first point's index in the request. images: where the points' images by the endomorphism begin, in points; 0, nowhere.
 extern "C" __global__ void __launch_bounds__(128) msm_points(const msm_points_args args) {
     const uint64_t index = element::own_index();
     if (index >= args.n) return;
@@ -61,6 +61,13 @@ extern "C" __global__ void __launch_bounds__(128) msm_points(const msm_points_ar
     }
     element::store<2 * F::LIMBS, 2 * F::LIMBS>(args.points, index, point.x);
     args.infinite[index] = infinite;
+    if constexpr (GROUP::ENDOMORPHISM) {
+        if (args.images == 0) return;
+        uint32_t beta[F::LIMBS];
+        curve::set_beta<GROUP>(beta);
+        F::multiply(point.x, point.x, beta);
+        element::store<2 * F::LIMBS, 2 * F::LIMBS>(args.points, args.images + index, point.x);
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(128) msm_subgroup(const msm_subgroup_args args) {

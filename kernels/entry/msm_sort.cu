@@ -15,6 +15,7 @@
 #include "algo/bucket_chunks.cuh"
 #include "algo/counting_sort.cuh"
 #include "algo/digits.cuh"
+#include "algo/halves.cuh"
 #include "algo/scan.cuh"
 #include "base/element.cuh"
 #include "unit.cuh"
@@ -162,8 +163,17 @@ __device__ __forceinline__ void add_share(uint32_t (&r)[2], const uint32_t (&sha
 
 }  // namespace
 
-// digits[row][i] = the raw digit of scalar i: d + 2^(c-1) - 1. A point at infinity has zeros for digits. The first `cleared`
-// counts become 0.
+namespace {
+
+// The raw digits of a number, s + O: one for each window, `step` from the one before.
+__device__ __forceinline__ void store_digits(Raw* raw, const uint32_t* sum, const msm_digits_args& args, uint64_t step) {
+    for (uint32_t w = 0; w < args.windows; ++w) raw[w * step] = Raw(digits::window(sum, w * args.width, args.width));
+}
+
+}  // namespace
+
+// digits[row][i] = the raw digit of scalar i: d + 2^(c-1) - 1. With `halves` a row has the digits of all first halves, then
+// those of all second ones. A point at infinity has zeros for digits. The first `cleared` counts become 0.
 extern "C" __global__ void __launch_bounds__(256) msm_digits(const msm_digits_args args) {
     const uint64_t index = element::own_index(), threads = uint64_t(gridDim.x) * blockDim.x;
     for (uint64_t i = index; i < args.cleared; i += threads) args.counts[i] = 0;
@@ -173,11 +183,19 @@ extern "C" __global__ void __launch_bounds__(256) msm_digits(const msm_digits_ar
     element::load<digits::SCALAR_WORDS>(s, args.scalars, index);
     digits::reduce(s, s, args.order, args.r2, args.n0inv);
     limb::mask<digits::SCALAR_WORDS>(s, args.infinite[at] == 0);
-    digits::add_offset(sum, s, args.offset);
-    Raw* const raw = reinterpret_cast<Raw*>(args.digits) + uint64_t(vector) * args.windows * args.count + at;
-    for (uint32_t w = 0; w < args.windows; ++w) {
-        raw[uint64_t(w) * args.count] = Raw(digits::window(sum, w * args.width, args.width));
+    const uint64_t row = uint64_t(args.count) << args.halves;
+    Raw* const raw = reinterpret_cast<Raw*>(args.digits) + vector * args.windows * row + at;
+    if (!args.halves) {
+        digits::add_offset<digits::SCALAR_WORDS, false>(sum, s, args.offset);
+        store_digits(raw, sum, args, row);
+        return;
     }
+    uint32_t first[halves::WORDS], second[halves::WORDS];
+    halves::split(first, second, s, args);
+    digits::add_offset<halves::WORDS, true>(sum, first, args.offset);
+    store_digits(raw, sum, args, row);
+    digits::add_offset<halves::WORDS, true>(sum, second, args.offset);
+    store_digits(raw + args.count, sum, args, row);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) msm_clear(const msm_clear_args args) {

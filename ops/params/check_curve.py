@@ -5,6 +5,7 @@ from __future__ import annotations
 from limbd.ops.params.check import NAME
 from limbd.ops.params.coordinates import on_curve
 from limbd.ops.params.curves import Curve, Group
+from limbd.ops.params.endomorphism import Endomorphism
 
 
 def check_curve(curve: Curve) -> None:
@@ -36,8 +37,20 @@ def _check_group(curve: Curve, group: Group, name: str, degree: int) -> None:
         raise ValueError(f"{curve.name}: b of {name} is 0, and (0, 0), which stands for infinity, would be a point")
     if not on_curve(*group.generator, group.b, p):
         raise ValueError(f"{curve.name}: the generator of {name} is not on the curve")
+    if group.endomorphism is not None:
+        _check_endomorphism(curve, group, group.endomorphism, name)
     if group.cofactor % 2 == 0:
         raise ValueError(f"{curve.name}: {name} has points of order 2, for which complete formulas are not complete")
     trace = p**degree + 1 - group.cofactor * curve.order
     if trace * trace > 4 * p**degree:
         raise ValueError(f"{curve.name}: {name} cannot have cofactor * order points (Hasse's bound)")
+
+
+def _check_endomorphism(curve: Curve, group: Group, endomorphism: Endomorphism, name: str) -> None:
+    """That the eigenvalue is the one of beta is for tests to see too."""
+    if group.cofactor != 1 or group.degree != 1:
+        raise ValueError(f"{curve.name}: {name} has an endomorphism, which takes cofactor 1 and a prime field")
+    roots = (endomorphism.beta, curve.base.modulus), (endomorphism.eigenvalue, curve.order)
+    for root, modulus in roots:
+        if not 1 < root < modulus or pow(root, 3, modulus) != 1:
+            raise ValueError(f"{curve.name}: {root:#x} is no cube root of unity other than 1")

@@ -12,6 +12,7 @@ from typing import Literal
 
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
+from limbd.ops.params.endomorphism import Endomorphism
 
 Coordinate = tuple[int, ...]
 Affine = tuple[Coordinate, Coordinate]
@@ -27,13 +28,15 @@ class Group:
     """A curve's points over one field, and in them the subgroup of the curve's order r.
 
     degree: integers in a coordinate. b: of y^2 = x^3 + b. generator: of the subgroup. cofactor: points of the curve over
-    r; odd, so that no point has order 2 and complete formulas are complete.
+    r; odd, so that no point has order 2 and complete formulas are complete. endomorphism: of a curve whose cofactor is 1: on
+    points outside of the subgroup it is no multiplication.
     """
 
     degree: int
     b: Coordinate
     generator: Affine
     cofactor: int
+    endomorphism: Endomorphism | None = None
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,16 @@ CURVES: tuple[Curve, ...] = (
         "bn254",
         _field("bn254_fp"),
         _field("bn254_fr"),
-        Group(1, (3,), ((1,), (2,)), 1),
+        Group(
+            1,
+            (3,),
+            ((1,), (2,)),
+            1,
+            Endomorphism(
+                0x59E26BCEA0D48BACD4F263F1ACDB5C4F5763473177FFFFFE,
+                0xB3C4D79D41A917585BFC41088D8DAAA78B17EA66B99C90DD,
+            ),
+        ),
         Group(
             2,
             over_nine_plus_u(3, _BN254_P),
@@ -165,6 +177,10 @@ CURVES: tuple[Curve, ...] = (
                 (0x483ADA7726A3C4655DA4FBFC0E1108A8FD17B448A68554199C47D08FFB10D4B8,),
             ),
             1,
+            Endomorphism(
+                0x7AE96A2B657C07106E64479EAC3434E99CF0497512F58995C1396C28719501EE,
+                0x5363AD4CC05C30E0A5261C028812645A122E22EA20816678DF02967C1B23BD72,
+            ),
         ),
         None,
         "SEC 2 version 2.0, section 2.4.1",
@@ -174,7 +190,7 @@ CURVES: tuple[Curve, ...] = (
         "toy_7_13",
         _field("toy_7"),
         _field("toy_13"),
-        Group(1, (3,), ((1,), (2,)), 1),
+        Group(1, (3,), ((1,), (2,)), 1, Endomorphism(2, 3)),
         Group(2, (1, 1), ((1, 6), (1, 3)), 3),
         "y^2 = x^3 + 3 over F_7 has 13 points; y^2 = x^3 + 1 + u over F_49 has 39, of which 13 are the subgroup",
         toy=True,

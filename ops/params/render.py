@@ -122,7 +122,10 @@ def _group_constants(curve: Curve, group: Group) -> Iterator[str]:
     yield f"static constexpr int LIMBS = {group.degree * curve.base.montgomery_limbs};"
     x, y = group.generator
     b3 = scale(group.b, 3, curve.base.modulus)
-    for label, coordinate in (("B", group.b), ("B3", b3), ("GENERATOR_X", x), ("GENERATOR_Y", y)):
+    endomorphism = group.endomorphism
+    beta = (endomorphism.beta if endomorphism else 0, *(0,) * (group.degree - 1))
+    yield f"static constexpr bool ENDOMORPHISM = {str(endomorphism is not None).lower()};"
+    for label, coordinate in (("B", group.b), ("BETA", beta), ("B3", b3), ("GENERATOR_X", x), ("GENERATOR_Y", y)):
         yield f"static constexpr uint32_t {label}[LIMBS] = {{{_coordinate(curve, coordinate)}}};"
     yield f"static constexpr int B3_TIMES = {_b3_times(b3)};"
     yield f"static constexpr int ORDER_LIMBS = {order_limbs};"

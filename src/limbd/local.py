@@ -16,7 +16,7 @@ from limbd.ops.base import LaunchPlan
 from limbd.ops.msm_bases import Bases
 from limbd.ops.msm_plan import Question, plan_of
 from limbd.ops.msm_shape import window_count
-from limbd.ops.msm_tuning import MsmRow, bases_row, bases_width
+from limbd.ops.msm_tuning import MsmRow, bases_row, bases_width, msm_row
 from limbd.ops.params.curves import Curve, Group, GroupName
 from limbd.ops.params.layout import PLAIN_LIMBS
 from limbd.ops.status import ServiceError, Status
@@ -84,8 +84,10 @@ class Worker:
         traits = self.backend.traits()
         width = bases_width(traits.kind, found, name, len(array)) if precompute and len(array) else 0
         levels = window_count(found.order, width) if width else 1
+        halves = bool(len(array)) and msm_row(traits.kind, traits.arch, found, name, len(array)).halves
+        images = halves and not width and its_group.endomorphism is not None
         key = hashlib.sha256(array.data.cast("B") if array.size else b"").hexdigest()
-        return KeptBases(self, Bases(found, name, len(array), key, width, levels), its_group, array, plain)
+        return KeptBases(self, Bases(found, name, len(array), key, width, levels, images), its_group, array, plain)
 
     def pinned(self, *shape: int) -> Limbs:
         """Page-locked zeros, uint32, from which copies to the device run at full speed. They stay so until close()."""

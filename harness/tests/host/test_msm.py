@@ -17,6 +17,7 @@ from limbd.ops.msm_shape import SHORTEST_CHUNK, SHORTEST_SLICE, Shape, window_co
 from limbd.ops.msm_tuning import MsmRow, msm_row, with_width
 from limbd.ops.msm_units import MAX_CHUNK, TILE
 from limbd.ops.params.curves import Curve, GroupName, by_name
+from limbd.ops.params.endomorphism import halving
 from limbd.ops.reference.curve import Point, negate, plus
 from limbd.ops.reference.msm import proof_points, sum_of
 from limbd.ops.status import RequestError, Status
@@ -43,10 +44,11 @@ def row(
     log_segment: int = 2,
     low_bits: int | None = None,
     chunks: bool = True,
+    halves: bool = True,
 ) -> MsmRow:
-    """length: of a slice, and of a chunk, which variable work goes by unless chunks is False."""
+    """length: of a slice, and of a chunk, which variable work goes by unless chunks is False. halves: where there are any."""
     made = with_width(width, length, merge, log_segment, 1, "a test's")
-    made = replace(made, chunk=min(length, MAX_CHUNK) if chunks else 0)
+    made = replace(made, chunk=min(length, MAX_CHUNK) if chunks else 0, halves=halves)
     return made if low_bits is None else replace(made, low_bits=low_bits)
 
 
@@ -96,7 +98,31 @@ def test_the_last_carry_has_a_window(kernels: Backend, curve: Curve, width: int,
     full = sum(1 << width * w + width - 1 for w in range(-(-bits // width))) % r
     scalars = [r - 1, r - 2, r // 2, r // 2 + 1, full, full + 1, full - 1, (1 << bits - 1) - 1, 1 << bits - 1]
     asked = Multiplication(curve, "g1", scalars, known.points, constant_work=constant)
-    assert asked.answer(kernels, always(row(width))) == [known.total(scalars)]
+    for halves in (False, True):
+        assert asked.answer(kernels, always(row(width, halves=halves))) == [known.total(scalars)]
+
+
+@pytest.mark.parametrize("curve", [BN254, named("secp256k1"), TOY], ids=lambda curve: curve.name)
+@pytest.mark.parametrize("width", [2, 3, 5, 8, 16])
+@BOTH_MODES
+def test_halves_at_their_bounds(kernels: Backend, curve: Curve, width: int, constant: bool) -> None:
+    """Scalars whose halves are as large as they get, of either sign, and those around 0 and the eigenvalue."""
+    endomorphism, r = curve.g1.endomorphism, curve.order
+    assert endomorphism is not None
+    known = halving(r, endomorphism.eigenvalue)
+    corners = product(*([-known.bound, -1, 0, 1, known.bound] for _ in range(2)))
+    scalars = [(a + b * endomorphism.eigenvalue) % r for a, b in corners]
+    # Half a step beside the lattice's points: what rounding leaves is largest there.
+    for (a, b), sign in product(
+        (known.first, known.second, tuple(map(sum, zip(known.first, known.second, strict=True)))), (1, -1)
+    ):
+        scalars += [(sign * (a // 2 + off) + sign * (b // 2) * endomorphism.eigenvalue) % r for off in (-1, 0, 1)]
+    points = Multiples(curve, "g1", f"halves {curve.name}", len(scalars))
+    asked = Multiplication(curve, "g1", scalars, points.points, constant_work=constant)
+    assert asked.answer(kernels, always(row(width))) == [points.total(scalars)]
+    for scalar, point in zip(scalars[:10], points.points, strict=False):
+        alone = Multiplication(curve, "g1", [scalar], [point], constant_work=constant)
+        assert alone.answer(kernels, always(row(width))) == [sum_of([scalar], [point], curve)]
 
 
 @pytest.mark.parametrize(
