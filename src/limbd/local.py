@@ -126,7 +126,8 @@ class KeptBases:
         backend = self._worker.backend
         traits = backend.traits()
         question = Question(bases.curve, bases.name, bases.count, len(vectors), constant_work, False, bases)
-        plan = plan_of(question, traits, partial(bases_row, traits.kind, traits.arch, bases))
+        row_of = partial(bases_row, traits.kind, traits.arch, bases, multiprocessors=traits.multiprocessors)
+        plan = plan_of(question, traits, row_of)
         self.last = backend.run(request, plan, result.data.cast("B"))
         return self._convert(result, many=many)
 
