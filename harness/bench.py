@@ -282,7 +282,7 @@ def tuning_record(request: Request, traits: Traits) -> Record | None:
             return dataclasses.asdict(row)
         op = "mod-inv"
     try:
-        return dataclasses.asdict(tuning(op, limbs_of_modulus(request.modulus), traits.arch))
+        return dataclasses.asdict(tuning(op, limbs_of_modulus(request.modulus), traits.kind, traits.arch))
     except KeyError:
         return None
 

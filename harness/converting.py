@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from limbd.harness.textio import STANDARD_STREAM, InputError
 from limbd.ops import formats
 from limbd.ops.formats.layouts import JSON
+from limbd.ops.formats.scalars import WIDTH as SCALAR_BYTES
 from limbd.ops.params.layout import Limbs
 
 SCALARS = "scalars"
@@ -51,7 +53,7 @@ def write(values: Limbs, out: str | None, kind: str, curve: str, form: str, *, h
         _save(Path(out), values)
         return
     if hexadecimal and form != JSON:
-        data = _hexadecimal(data, len(values))
+        data = _hexadecimal(data, kind, curve, form)
     elif out is None and form != JSON and sys.stdout.isatty():
         raise InputError("points are bytes here: give --out FILE or --hex, or pipe them somewhere")
     _write(data, out)
@@ -76,10 +78,13 @@ def _from_hexadecimal(data: bytes, spec: str) -> bytes:
         raise InputError(f"{spec}: no hexadecimal bytes") from None
 
 
-def _hexadecimal(data: bytes, count: int) -> bytes:
+def _hexadecimal(data: bytes, kind: str, curve: str, form: str) -> bytes:
     """One element a line."""
-    width = len(data) // max(count, 1)
-    return b"".join(data[i * width : (i + 1) * width].hex().encode() + b"\n" for i in range(count))
+    if kind == SCALARS:
+        each: Iterable[bytes] = (data[at : at + SCALAR_BYTES] for at in range(0, len(data), SCALAR_BYTES))
+    else:
+        each = formats.split_points(data, form, curve, kind)
+    return b"".join(element.hex().encode() + b"\n" for element in each)
 
 
 def _npy_bytes(spec: str, form: str) -> bytes:

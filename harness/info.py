@@ -13,10 +13,12 @@ from rich.table import Table
 import limbd
 from limbd.harness.demo import PLAIN_WIDTH
 from limbd.ops import OPS
+from limbd.ops.base import Traits
 from limbd.ops.domain import MAX_LOG_N, transforms
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
 from limbd.ops.status import LimbdError
+from limbd.ops.tuning import sm_number
 from limbd.worker import wire
 from limbd.worker.config import BACKENDS, Config
 from limbd.worker.device import driver, host_compiler
@@ -68,6 +70,7 @@ def show(facts: Facts, *, as_json: bool = False, console: Console | None = None)
     _say(console, f"NVIDIA driver: {'for CUDA ' + told['cuda'] if told['cuda'] else told['why_not']}")
     for gpu in told["devices"]:
         _say(console, f"  device {gpu['index']}: {gpu['name']}, {gpu['arch']}, {size(gpu['memory'])}")
+        _say(console, f"    {_tuned(gpu)}")
     for name, compiler in facts["compilers"].items():
         _say(console, f"{name} compiler: {compiler['version'] or 'none: ' + compiler['why_not']}")
     limits = facts["limits"]
@@ -119,11 +122,36 @@ def _driver() -> Facts:
     """The NVIDIA driver and every GPU that it shows to this process."""
     state = driver.probe()
     devices = [
-        {"index": d.index, "name": d.name, "arch": d.arch, "multiprocessors": d.multiprocessors, "memory": d.memory}
+        {
+            "index": d.index,
+            "name": d.name,
+            "arch": d.arch,
+            "multiprocessors": d.multiprocessors,
+            "memory": d.memory,
+            "tuned_for": _tuned_for(Traits("cuda", d.arch, d.multiprocessors, d.memory)),
+        }
         for d in state.devices
     ]
     cuda = ".".join(map(str, state.version)) if state.version != (0, 0) else ""
     return {"cuda": cuda, "devices": devices, "why_not": state.reason}
+
+
+def _tuned_for(traits: Traits) -> Facts:
+    """op -> the architectures whose tuning rows it takes there."""
+    return {op.name: sorted(op.tuned_for(traits), key=sm_number) for op in OPS}
+
+
+def _tuned(gpu: Facts) -> str:
+    """ "tuning rows of another architecture: sm_90 (mod-mul, msm-g1), sm_75 (quotient)" """
+    others: dict[str, list[str]] = {}
+    for op, archs in gpu["tuned_for"].items():
+        if archs != [gpu["arch"]]:
+            others.setdefault(" and ".join(archs), []).append(op)
+    if not others:
+        return "tuning rows: its own"
+    return "tuning rows of another architecture: " + ", ".join(
+        f"{archs} ({', '.join(ops)})" for archs, ops in others.items()
+    )
 
 
 def _host_compiler() -> Facts:

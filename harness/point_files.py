@@ -11,7 +11,7 @@ import numpy as np
 
 from limbd.harness.textio import STANDARD_STREAM, InputError
 from limbd.worker.exchange import Exchange
-from limbd.worker.multiplication_question import multiplication
+from limbd.worker.multiplication_question import answer_of, group_of, multiplication
 
 DECIMAL_OR_HEX = "integers, or strings of decimal or 0x-hexadecimal digits"
 
@@ -53,15 +53,20 @@ def read(spec: str, what: str) -> Any:
     return _numbers(_parsed(text, what), what)
 
 
-def write(answer: Any, out: str | None, stream: TextIO) -> None:
-    """answer: what Client.msm gives. To a .npy file as limbs, or as JSON with hexadecimal strings, one line for each vector."""
+def write(answer: Any, out: str | None, stream: TextIO, *, name: str, curve: str) -> None:
+    """answer: what Client.msm gives. To a .npy file as limbs, or as JSON with hexadecimal strings: for each vector a line with one
+    point, as `read` takes them in a list. name, curve: as asked in `question`."""
     if out is not None and out.endswith(".npy"):
         if not isinstance(answer, np.ndarray):
             raise InputError("--out FILE.npy takes points that came from a .npy file")
         np.save(out, answer)
         return
-    several = isinstance(answer, list) or (isinstance(answer, np.ndarray) and answer.ndim == 2)
-    text = "".join(json.dumps(_hexadecimal(point)) + "\n" for point in (answer if several else [answer]))
+    if isinstance(answer, np.ndarray):
+        found, _, group = group_of(curve, name.removeprefix("msm-"))
+        answer = answer_of(found, group, np.atleast_2d(answer), many=True, plain=True)
+    text = "".join(
+        json.dumps(_hexadecimal(point)) + "\n" for point in (answer if isinstance(answer, list) else [answer])
+    )
     if out is None:
         stream.write(text)
     else:
@@ -92,6 +97,4 @@ def _numbers(value: Any, what: str) -> Any:
 def _hexadecimal(value: Any) -> Any:
     if value is None:
         return None
-    if isinstance(value, np.ndarray):
-        return "0x" + value.astype("<u4").tobytes()[::-1].hex()
     return [_hexadecimal(part) for part in value] if isinstance(value, tuple) else hex(value)

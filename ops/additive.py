@@ -38,7 +38,7 @@ class AdditiveOp(ModularOp):
 
     def launch(self, request: Request, n: int, traits: Traits) -> Launch:
         words = request.element_bytes // LIMB_BYTES
-        block = tuning(self.name, words, traits.arch).block
+        block = tuning(self.name, words, traits.kind, traits.arch).block
         compiled = unit(self.stem, words)
         kernel = Kernel(compiled, self.stem, compiled.structs[0], MAX_BLOCK)
         return Launch(kernel, -(-n // block), block, {"n": n, **barrett_any(request.modulus, words)})

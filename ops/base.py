@@ -422,6 +422,10 @@ class Op(ABC):
         """Every compile unit that this op's plans name on such a device: what has to be compiled ahead and checked."""
 
     @abstractmethod
+    def tuned_for(self, traits: Traits) -> set[str]:
+        """The architectures whose tuning rows this op's plans take on such a device (limbd.ops.tuning.serving)."""
+
+    @abstractmethod
     def reference(self, request: Request, result: memoryview) -> None:
         """The living definition: writes the right answer, slowly (ops/reference)."""
 

@@ -43,7 +43,7 @@ class ModExp(ModularOp):
     def launch(self, request: Request, n: int, traits: Traits) -> Launch:
         modulus, words = request.modulus, request.element_bytes // LIMB_BYTES
         limbs = limbs_of_modulus(modulus)
-        block = tuning(self.name, limbs, traits.arch).block
+        block = tuning(self.name, limbs, traits.kind, traits.arch).block
         if modulus % 2 == 1:
             limbs += limbs % 2
             compiled = odd_unit(limbs, words, block)

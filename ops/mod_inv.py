@@ -38,7 +38,7 @@ class ModInv(ModularOp):
 
     def launch(self, request: Request, n: int, traits: Traits) -> Launch:
         modulus, words = request.modulus, request.element_bytes // LIMB_BYTES
-        block = tuning(self.name, words, traits.arch).block
+        block = tuning(self.name, words, traits.kind, traits.arch).block
         compiled = unit(words)
         if modulus % 2 == 1:
             kernel = Kernel(compiled, "mod_inv_odd", compiled.structs[0], MAX_BLOCK)

@@ -16,7 +16,7 @@ from limbd.ops.params.layout import PLAIN_LIMBS
 from limbd.ops.reference.mod_inv_batch import mod_inv_batch
 from limbd.ops.reference.warp_inverse import ENTRY_BYTES, table_bytes
 from limbd.ops.split import elementwise_plan
-from limbd.ops.tuning import BatchRow, Storage, batch_tuning
+from limbd.ops.tuning import BatchRow, Storage, all_batch_tuned_for, batch_tuning
 
 NAME = "mod_inv_batch"
 
@@ -132,6 +132,9 @@ class ModInvBatch(ModularOp):
             for row in batch_tuning(traits.kind, traits.arch, words).rows
         )
         return tuple(dict.fromkeys((*MOD_INV.units(traits), *batched)))
+
+    def tuned_for(self, traits: Traits) -> set[str]:
+        return MOD_INV.tuned_for(traits) | all_batch_tuned_for(traits.kind, traits.arch)
 
     def reference(self, request: Request, result: memoryview) -> None:
         mod_inv_batch(request, result)

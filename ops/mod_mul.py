@@ -56,7 +56,7 @@ class ModMul(ModularOp):
 
     def launch(self, request: Request, n: int, traits: Traits) -> Launch:
         limbs = limbs_of_modulus(request.modulus)
-        block = tuning(self.name, limbs, traits.arch).block
+        block = tuning(self.name, limbs, traits.kind, traits.arch).block
         grid = -(-n // block)
         complement = (1 << FOLD_BITS) - request.modulus
         if complement in FOLD_COMPLEMENTS:

@@ -12,6 +12,7 @@ from limbd.ops.base import LIMB_BYTES, Call, Launch, LaunchPlan, Op, Request, Tr
 from limbd.ops.params.fields import FIELDS
 from limbd.ops.split import elementwise_plan
 from limbd.ops.status import RequestError, Status
+from limbd.ops.tuning import all_tuned_for
 
 # An element on the wire when the modulus stands in the payload (wire.md section 4).
 PLAIN_ELEMENT_BYTES = 32
@@ -53,6 +54,9 @@ class ModularOp(Op):
 
     def plan(self, request: Request, traits: Traits) -> LaunchPlan:
         return elementwise_plan(request, traits, lambda n: self.launch(request, n, traits))
+
+    def tuned_for(self, traits: Traits) -> set[str]:
+        return all_tuned_for(self.name, traits.kind, traits.arch)
 
     def units(self, traits: Traits) -> tuple[Unit, ...]:
         """Found by planning for moduli of every shape, every registered field and small to large n."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,7 +11,7 @@ import numpy as np
 from limbd.ops.base import LIMB_BYTES, Call, LaunchPlan, Limbs, Op, Request, Traits, Unit, check_length
 from limbd.ops.msm_plan import Question, plan_of
 from limbd.ops.msm_shape import SCALAR_BYTES
-from limbd.ops.msm_tuning import MsmRow, msm_row
+from limbd.ops.msm_tuning import MsmRow, msm_row, msm_tuned_for
 from limbd.ops.msm_units import bases_kernels
 from limbd.ops.params import curves
 from limbd.ops.params.curves import CURVES, Curve, Group, GroupName
@@ -118,12 +119,12 @@ class Msm(Op):
 
     def plan(self, request: Request, traits: Traits) -> LaunchPlan:
         question = self.question(request)
-        return plan_of(question, traits, partial(msm_row, traits.kind, traits.arch, question.curve, self.group))
+        return plan_of(question, traits, self._rows(question.curve, traits))
 
     def row(self, request: Request, traits: Traits) -> MsmRow:
         """The tuning row of a plan in one piece."""
         question = self.question(request)
-        return msm_row(traits.kind, traits.arch, question.curve, self.group, max(1, question.count))
+        return self._rows(question.curve, traits)(max(1, question.count))
 
     def bad_element(self, word: int) -> RequestError:
         return RequestError(Status.BAD_ELEMENT, REASONS[word & (1 << REASON_BITS) - 1], index=word >> REASON_BITS)
@@ -147,10 +148,7 @@ class Msm(Op):
             for constant in (False, True)
             for log in UNIT_LOGS
         )
-        plans = (
-            plan_of(question, traits, partial(msm_row, traits.kind, traits.arch, question.curve, self.group))
-            for question in questions
-        )
+        plans = (plan_of(question, traits, self._rows(question.curve, traits)) for question in questions)
         kept = (
             unit
             for curve in CURVES
@@ -159,8 +157,15 @@ class Msm(Op):
         )
         return tuple(dict.fromkeys((*(launch.kernel.unit for plan in plans for launch in plan.launches()), *kept)))
 
+    def tuned_for(self, traits: Traits) -> set[str]:
+        return {msm_tuned_for(traits.kind, traits.arch)}
+
     def reference(self, request: Request, result: memoryview) -> None:
         msm(request, result)
+
+    def _rows(self, curve: Curve, traits: Traits) -> Callable[[int], MsmRow]:
+        """The tuning row for a number of points."""
+        return partial(msm_row, traits.kind, traits.arch, curve, self.group, multiprocessors=traits.multiprocessors)
 
     def _curve(self, call: Call) -> Curve | None:
         return curves.by_low_byte(call.param & CURVE)

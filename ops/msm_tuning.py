@@ -8,6 +8,7 @@ from functools import cache
 from limbd.ops.msm_bases import Bases
 from limbd.ops.msm_units import MAX_CHUNK
 from limbd.ops.params.curves import Curve, GroupName
+from limbd.ops.tuning import CPU, MEASURED, serving
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ MOST_FIRSTS = 48
 GROWTH = 2
 KEPT_GROWTH = 6
 
-# Of the device that the rows are for, an H200.
+# Of an H200, whose architecture the rows are for.
 MULTIPROCESSORS = 132
 
 BLOCK = 128
@@ -78,19 +79,30 @@ _GPU_WIDTHS: dict[tuple[str, GroupName], tuple[tuple[int, int], ...]] = {
     ("secp256k1", "g1"): ((13, 8), (15, 10), (17, 13), (20, 15), (23, 17), (24, 20)),
 }
 
+# By architecture (limbd.ops.tuning.serving).
+MSM_TABLE = {MEASURED: _GPU_WIDTHS}
 
-def msm_row(kind: str, arch: str, curve: Curve, group: GroupName, count: int) -> MsmRow:
-    """kind, arch: of limbd.ops.base.Traits. count: points of one piece, at least 1."""
+
+def msm_tuned_for(kind: str, arch: str) -> str:
+    """The architecture of a device's rows; a host's compiler has its own."""
+    return CPU if kind == "cpu" else serving(kind, arch, MSM_TABLE)
+
+
+def msm_row(
+    kind: str, arch: str, curve: Curve, group: GroupName, count: int, *, multiprocessors: int = MULTIPROCESSORS
+) -> MsmRow:
+    """kind, arch, multiprocessors: of limbd.ops.base.Traits. count: points of one piece, at least 1."""
     if kind == "cpu":
         its_group = curve.group(group)
         halves = its_group is not None and its_group.endomorphism is not None
         row = with_width(_fewest_additions(curve.scalar.bits, count, halves=halves), 1024, 64, 6, 1, MODEL)
         return replace(row, chunk=MAX_CHUNK, halves=halves)
-    log, widths = (count - 1).bit_length(), _GPU_WIDTHS.get((curve.name, group), _WIDTHS)
+    tables = MSM_TABLE[msm_tuned_for(kind, arch)]
+    log, widths = (count - 1).bit_length(), tables.get((curve.name, group), _WIDTHS)
     width = next((width for up_to, width in widths if log <= up_to), widths[-1][1])
     # 128 registers do for eight limbs of a prime field; twelve, or the extension, take what there is.
     resident = 4 if group == "g1" and curve.base.montgomery_limbs <= 8 else 2
-    fill = MULTIPROCESSORS * resident * BLOCK
+    fill = multiprocessors * resident * BLOCK
     row = with_width(min(width, curve.scalar.bits + 1), 64, 8, 3, resident, UNMEASURED, fill=fill)
     return replace(row, lanes=LaneRow())
 
@@ -118,9 +130,9 @@ def bases_width(kind: str, curve: Curve, group: GroupName, count: int) -> int:
     return min(width, curve.scalar.bits + 1)
 
 
-def bases_row(kind: str, arch: str, bases: Bases, count: int) -> MsmRow:
+def bases_row(kind: str, arch: str, bases: Bases, count: int, *, multiprocessors: int = MULTIPROCESSORS) -> MsmRow:
     """For points that stay on the device."""
-    row = msm_row(kind, arch, bases.curve, bases.name, count)
+    row = msm_row(kind, arch, bases.curve, bases.name, count, multiprocessors=multiprocessors)
     if not bases.width:
         return row
     other = with_width(bases.width, row.slice, row.merge, row.log_segment, row.resident, UNMEASURED, fill=row.fill)

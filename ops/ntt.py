@@ -15,7 +15,7 @@ from limbd.ops.reference.ntt import ntt
 from limbd.ops.transform import Transform
 from limbd.ops.transform_op import LOG_N, OWN_DOMAIN, Question, TransformOp, fitting, served, table_bytes
 from limbd.ops.transform_shape import Order
-from limbd.ops.tuning import LaneRow, Row, TransformRow, has_clusters, lane_row
+from limbd.ops.tuning import LANE_ARCHITECTURES, LaneRow, Row, TransformRow, has_clusters, lane_row, serving
 
 # Bits of param (wire.md section 4).
 INVERSE = 1 << 8
@@ -45,6 +45,10 @@ class Ntt(TransformOp):
         fields = (field for field in served() if lane_transform.serves(field))
         small = (lane_transform.units(field, clusters=has_clusters(traits.arch)) for field in fields)
         return (*super().units(traits), *(unit for units in small for unit in units))
+
+    def tuned_for(self, traits: Traits) -> set[str]:
+        lanes = set() if traits.kind == "cpu" else {serving(traits.kind, traits.arch, LANE_ARCHITECTURES)}
+        return super().tuned_for(traits) | lanes
 
     def reference(self, request: Request, result: memoryview) -> None:
         ntt(request, result)

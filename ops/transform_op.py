@@ -20,7 +20,7 @@ from limbd.ops.status import RequestError, Status
 from limbd.ops.transform import Transform
 from limbd.ops.transform_proof import proof_of
 from limbd.ops.transform_shape import Order
-from limbd.ops.tuning import Row, TransformRow, transform_row, transform_rows
+from limbd.ops.tuning import Row, TransformRow, transform_row, transform_rows, transform_tuned_for
 
 # Bits of param that both ops have (wire.md section 4).
 LOG_N = 0xFF
@@ -156,6 +156,9 @@ class TransformOp(Op):
         payload = np.frombuffer(pack(numbers, ELEMENT_BYTES), np.uint8).copy()
         param = (request.param & ~LOG_N) | OWN_DOMAIN | short
         return self.decode(Call(n, param), payload.data)
+
+    def tuned_for(self, traits: Traits) -> set[str]:
+        return {transform_tuned_for(traits.kind, traits.arch)}
 
     def units(self, traits: Traits) -> tuple[Unit, ...]:
         """Of shapes that are compiled in, a sample: there is one for each size, order and direction."""

@@ -1,12 +1,44 @@
 """Tuning values by op, limbs of the modulus and architecture. Each row names the plan and the result that set it.
 
-A row without a limb count or architecture ("*") serves those that have none of their own.
+A row without a limb count ("*") serves those that have none of their own. Rows are an architecture's: a GPU without its own
+takes another's, always by `serving`, and `limbd info` says whose.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
+
+ANY = "*"
+
+# A host's compiler, among architectures.
+CPU = "cpu"
+
+# An H200, on which rows were measured unless they say otherwise.
+MEASURED = "sm_90"
+
+
+def serving(kind: str, arch: str, having: Iterable[str]) -> str:
+    """The architecture whose rows a device takes, of those that have any: its own; else the nearest older one's; where none is
+    older, the oldest's. A host's compiler takes the oldest GPU's where it has none.
+
+    kind, arch: of limbd.ops.base.Traits, "sm_80". having: "sm_90", and CPU.
+    """
+    found = set(having)
+    if kind == "cpu" and CPU in found:
+        return CPU
+    gpus = sorted(found - {CPU}, key=sm_number)
+    older = [each for each in gpus if kind != "cpu" and sm_number(each) <= sm_number(arch)]
+    return older[-1] if older else gpus[0]
+
+
+def sm_number(arch: str) -> int:
+    """90 of "sm_90". arch: of a CUDA device."""
+    return int(arch.removeprefix("sm_"))
+
+
+# --- element-wise ops -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -17,29 +49,40 @@ class Tuning:
     source: str
 
 
-ANY = "*"
-
 TABLE: dict[tuple[str, int | str, str], Tuning] = {
-    ("mod-mul", ANY, ANY): Tuning(
+    ("mod-mul", ANY, MEASURED): Tuning(
         256, "2026-11-30-bench.jsonl has its times; others unmeasured: whole waves at 48 registers"
     ),
-    ("mod-add", ANY, ANY): Tuning(256, "2026-11-30-bench.jsonl has its times; others unmeasured: memory-bound"),
-    ("mod-sub", ANY, ANY): Tuning(256, "2026-11-30-bench.jsonl has its times; others unmeasured: memory-bound"),
+    ("mod-add", ANY, MEASURED): Tuning(256, "2026-11-30-bench.jsonl has its times; others unmeasured: memory-bound"),
+    ("mod-sub", ANY, MEASURED): Tuning(256, "2026-11-30-bench.jsonl has its times; others unmeasured: memory-bound"),
     # The window tables of 64 threads fill 32 KB of shared memory (48 KB for 12 limbs), the most that needs no opt-in.
-    ("mod-exp", ANY, ANY): Tuning(
+    ("mod-exp", ANY, MEASURED): Tuning(
         64, "2026-11-30-bench.jsonl has its times; others unmeasured: no opt-in for shared memory"
     ),
     # 80 registers: 24 warps an SM, which is one wave at n = 1e5; small blocks spread a small n over more SMs.
-    ("mod-inv", ANY, ANY): Tuning(64, "2026-11-30-bench.jsonl has its times; others unmeasured: one wave at n = 1e5"),
+    ("mod-inv", ANY, MEASURED): Tuning(
+        64, "2026-11-30-bench.jsonl has its times; others unmeasured: one wave at n = 1e5"
+    ),
 }
 
 
-def tuning(op: str, limbs: int, arch: str) -> Tuning:
-    """The most exact row. Raises KeyError for an op without any."""
-    for key in ((op, limbs, arch), (op, ANY, arch), (op, limbs, ANY)):
-        if key in TABLE:
-            return TABLE[key]
-    return TABLE[(op, ANY, ANY)]
+def tuning(op: str, limbs: int, kind: str, arch: str) -> Tuning:
+    """The row for so many limbs, or for any. Raises KeyError for an op without any."""
+    own = tuned_for(op, limbs, kind, arch)
+    return TABLE[(op, limbs, own)] if (op, limbs, own) in TABLE else TABLE[(op, ANY, own)]
+
+
+def tuned_for(op: str, limbs: int | str, kind: str, arch: str) -> str:
+    """The architecture of that row."""
+    having = {own for name, count, own in TABLE if name == op and count in (limbs, ANY)}
+    if not having:
+        raise KeyError(op)
+    return serving(kind, arch, having)
+
+
+def all_tuned_for(op: str, kind: str, arch: str) -> set[str]:
+    """The architectures of an op's rows for any number of limbs."""
+    return {tuned_for(op, limbs, kind, arch) for name, limbs, _ in TABLE if name == op}
 
 
 # --- mod-inv-batch --------------------------------------------------------------------------------------------------
@@ -88,8 +131,6 @@ class BatchTuning:
         return next(row for row in self.rows if row.up_to is None or n <= row.up_to)
 
 
-CPU = "cpu"
-
 # Made with the warp inversion before plan 0004's, which is the faster one for every row that has it.
 SWEPT = "2026-11-30-batch-sweep.jsonl: "
 
@@ -100,7 +141,7 @@ _CROSSOVER = SWEPT + "at 1,000 1.3 times as fast as mod-inv; fewer were not meas
 
 # By limbs of an element and architecture, as in TABLE; CPU for the host's compiler.
 BATCH_TABLE: dict[tuple[int | str, str], BatchTuning] = {
-    (8, ANY): BatchTuning(
+    (8, MEASURED): BatchTuning(
         999,
         (
             _SPREAD,
@@ -111,7 +152,7 @@ BATCH_TABLE: dict[tuple[int | str, str], BatchTuning] = {
         _CROSSOVER,
     ),
     # Six products of 12 limbs in registers spill.
-    (ANY, ANY): BatchTuning(
+    (ANY, MEASURED): BatchTuning(
         999,
         (
             _SPREAD,
@@ -144,10 +185,19 @@ NEVER_BATCHED = min(row.alone for row in BATCH_TABLE.values())
 
 
 def batch_tuning(kind: str, arch: str, limbs: int) -> BatchTuning:
-    """kind, arch: of Traits. limbs: of an element. The most exact entry."""
-    own = CPU if kind == "cpu" else arch
-    keys = ((limbs, own), (ANY, own), (limbs, ANY))
-    return next((BATCH_TABLE[key] for key in keys if key in BATCH_TABLE), BATCH_TABLE[(ANY, ANY)])
+    """kind, arch: of Traits. limbs: of an element. The entry for so many, or for any."""
+    own = batch_tuned_for(kind, arch, limbs)
+    return BATCH_TABLE[(limbs, own)] if (limbs, own) in BATCH_TABLE else BATCH_TABLE[(ANY, own)]
+
+
+def batch_tuned_for(kind: str, arch: str, limbs: int | str) -> str:
+    """The architecture of that entry."""
+    return serving(kind, arch, {own for count, own in BATCH_TABLE if count in (limbs, ANY)})
+
+
+def all_batch_tuned_for(kind: str, arch: str) -> set[str]:
+    """The architectures of the entries for any number of limbs."""
+    return {batch_tuned_for(kind, arch, limbs) for limbs, _ in BATCH_TABLE}
 
 
 # --- transforms -----------------------------------------------------------------------------------------------------
@@ -221,10 +271,13 @@ _ROWS = (
     TransformRow(18, 18, 3, 10, 10, 128, 3, _FIRST + "2^18 0.0499 ms, 0.0504 with 4 blocks", _RADIX_8),
 )
 
+# Four blocks spill on most of the others.
+_OTHERS = (*_ROWS, replace(_LARGE, resident=3, source="unmeasured: spills the least"))
+
 TRANSFORM_TABLE: dict[str, tuple[TransformRow, ...]] = {
-    # Four blocks spill on most of the others.
-    ANY: (*_ROWS, replace(_LARGE, resident=3, source="unmeasured: spills the least")),
-    "sm_90": (*_ROWS[:-1], replace(_LARGE, log_n=17, source="as the next sizes; unmeasured"), _COMPILED),
+    "sm_75": _OTHERS,
+    MEASURED: (*_ROWS[:-1], replace(_LARGE, log_n=17, source="as the next sizes; unmeasured"), _COMPILED),
+    "sm_100": _OTHERS,
     # A block's fibers cost by their number.
     CPU: (
         TransformRow(1, None, 1, 8, 8, 128, 1, "no other threads hold so little"),
@@ -235,7 +288,12 @@ TRANSFORM_TABLE: dict[str, tuple[TransformRow, ...]] = {
 
 def transform_rows(kind: str, arch: str) -> tuple[TransformRow, ...]:
     """kind, arch: of Traits."""
-    return TRANSFORM_TABLE[CPU] if kind == "cpu" else TRANSFORM_TABLE.get(arch, TRANSFORM_TABLE[ANY])
+    return TRANSFORM_TABLE[transform_tuned_for(kind, arch)]
+
+
+def transform_tuned_for(kind: str, arch: str) -> str:
+    """The architecture of those rows."""
+    return serving(kind, arch, TRANSFORM_TABLE)
 
 
 def transform_row(kind: str, arch: str, k: int, log_total: int) -> TransformRow:
@@ -257,6 +315,9 @@ class LaneRow:
     source: str
     pairs: bool = False
 
+
+# All that have such rows.
+LANE_ARCHITECTURES = (MEASURED,)
 
 # How a transform runs.
 Row = TransformRow | LaneRow
@@ -323,4 +384,4 @@ def lane_row(kind: str, arch: str, k: int, log_total: int) -> LaneRow | None:
 
 def has_clusters(arch: str) -> bool:
     """arch: of a CUDA device."""
-    return int(arch.removeprefix("sm_")) >= CLUSTERS_FROM
+    return sm_number(arch) >= CLUSTERS_FROM

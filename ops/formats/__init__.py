@@ -10,10 +10,12 @@ infinity has other bits set, or x belongs to no point. ValueError where there is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from limbd.ops.formats import binary, scalars, text
-from limbd.ops.formats.layouts import JSON, layout_of, names_for
+from limbd.ops.formats import binary, scalars, sec1, text
+from limbd.ops.formats.layouts import JSON, Sec1, layout_of, names_for
 from limbd.ops.formats.scalars import SCALAR_FORMATS
 from limbd.ops.params import curves
 from limbd.ops.params.curves import Curve, Group, GroupName
@@ -33,23 +35,39 @@ def scalar_formats() -> tuple[str, ...]:
 def decode_points(data: bytes, form: str, curve: str, group: str = "g1", *, check_curve: bool = False) -> Limbs:
     """Points of a format -> limbd's form.
 
-    data: the bytes, of JSON its text in UTF-8. check_curve: refuse points off the curve; compressed ones never are. Nothing
+    data: the bytes, of JSON its text in UTF-8. check_curve: refuse points off the curve; compressed ones and SEC 1's never are. Nothing
     here checks for the subgroup: an msm does, where it is asked to.
     """
     found, name, members = _group(curve, group)
     if form == JSON:
         return text.decode_points(data, found, members, check_curve=check_curve)
-    return binary.decode_points(data, layout_of(form, found, name), found, members, check_curve=check_curve)
+    layout = layout_of(form, found, name)
+    if isinstance(layout, Sec1):
+        return sec1.decode_points(data, layout, found, members)
+    return binary.decode_points(data, layout, found, members, check_curve=check_curve)
 
 
 def encode_points(points: Limbs, form: str, curve: str, group: str = "g1", *, check_curve: bool = False) -> bytes:
-    """limbd's form -> points of a format. Points to be compressed are checked for the curve always."""
+    """limbd's form -> points of a format. Points to be compressed, and SEC 1's, are checked for the curve always."""
     found, name, members = _group(curve, group)
     limbs = found.point_bytes(members) // LIMB_BYTES
     _check_shape(points, limbs, "points")
     if form == JSON:
         return text.encode_points(points, found, members, check_curve=check_curve)
-    return binary.encode_points(points, layout_of(form, found, name), found, members, check_curve=check_curve)
+    layout = layout_of(form, found, name)
+    if isinstance(layout, Sec1):
+        return sec1.encode_points(points, layout, found, members)
+    return binary.encode_points(points, layout, found, members, check_curve=check_curve)
+
+
+def split_points(data: bytes, form: str, curve: str, group: str = "g1") -> Iterator[bytes]:
+    """Each point's bytes of what encode_points gave in a binary format. Points of sec1 differ in length."""
+    found, name, members = _group(curve, group)
+    layout = layout_of(form, found, name)
+    if isinstance(layout, Sec1):
+        return sec1.split(data, layout, found)
+    width = layout.point_bytes(found, members)
+    return (data[at : at + width] for at in range(0, len(data), width))
 
 
 def decode_scalars(data: bytes, form: str, curve: str) -> Limbs:

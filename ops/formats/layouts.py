@@ -13,6 +13,7 @@
                           curves/util.rs)
     gnark, -compressed    bn254: big-endian, c1 before c0, two flags (gnark-crypto, ecc/bn254/marshal.go), without compression as
                           eip196 and eip197; bls12_381: as zcash
+    sec1, -compressed     secp256k1 (SEC 1 version 2.0, sections 2.3.3 and 2.3.4): big-endian behind a prefix, see sec1.py
 
 Of -y and y the larger is the one whose c1, or c0 where c1 is 0, is above (p - 1) / 2.
 """
@@ -67,6 +68,21 @@ class Layout:
         return self.coordinates * group.degree * self.integer_bytes(curve)
 
 
+@dataclass(frozen=True)
+class Sec1:
+    """What sec1.py reads and writes."""
+
+    compressed: bool = False
+
+    @property
+    def coordinates(self) -> int:
+        return 1 if self.compressed else 2
+
+    def point_bytes(self, curve: Curve) -> int:
+        """Of a point that is not infinity, whose only byte is its prefix."""
+        return 1 + self.coordinates * curve.base.element_bytes
+
+
 Groups = dict[tuple[str, GroupName], Layout]
 
 
@@ -85,7 +101,7 @@ _GNARK_COMPRESSED = Layout(
 )
 
 EVERY_CURVE = {"wire": Layout(), "montgomery": Layout(montgomery=True)}
-SOME_CURVES: dict[str, Groups] = {
+SOME_CURVES: dict[str, Groups | dict[tuple[str, GroupName], Sec1]] = {
     "eip196": {("bn254", "g1"): _EVM},
     "eip197": {("bn254", "g2"): _EVM},
     "eip2537": _both("bls12_381", Layout(big_endian=True, padding=16)),
@@ -96,6 +112,8 @@ SOME_CURVES: dict[str, Groups] = {
     | _both("bls12_381", _ZCASH_COMPRESSED),
     "gnark": _both("bn254", _EVM) | _both("bls12_381", _ZCASH),
     "gnark-compressed": _both("bn254", _GNARK_COMPRESSED) | _both("bls12_381", _ZCASH_COMPRESSED),
+    "sec1": {("secp256k1", "g1"): Sec1()},
+    "sec1-compressed": {("secp256k1", "g1"): Sec1(compressed=True)},
 }
 POINT_FORMATS = (*EVERY_CURVE, JSON, *SOME_CURVES)
 
@@ -104,7 +122,7 @@ def names_for(curve: Curve, group: GroupName) -> tuple[str, ...]:
     return tuple(name for name in POINT_FORMATS if (curve.name, group) in SOME_CURVES.get(name, {(curve.name, group)}))
 
 
-def layout_of(form: str, curve: Curve, group: GroupName) -> Layout:
+def layout_of(form: str, curve: Curve, group: GroupName) -> Layout | Sec1:
     """Raises ValueError where this group has no such binary format."""
     layout = EVERY_CURVE.get(form) or SOME_CURVES.get(form, {}).get((curve.name, group))
     if layout is None:

@@ -26,16 +26,17 @@ def check(points: Bytes, curve: Curve, group: Group) -> None:
             raise refusal(NOT_ON_CURVE, index)
 
 
-def ordinates(x: Bytes, larger: Mask, infinity: Mask, curve: Curve, group: Group) -> Bytes:
+def ordinates(x: Bytes, larger: Mask, infinity: Mask, curve: Curve, group: Group, *, by_parity: bool = False) -> Bytes:
     """y of every point: (n, degree, width), zeros at infinity.
 
-    x: (n, degree, width), below p. larger: which of the two. RequestError(BAD_ELEMENT) for the first that has no y.
+    x: (n, degree, width), below p. larger: which of the two; with by_parity (degree 1), the odd one. RequestError(BAD_ELEMENT)
+    for the first that has no y.
     """
     p, width = gmpy2.mpz(curve.base.modulus), x.shape[-1]
     found = bytearray()
     parts: list[int] = []
     for index, (row, wanted, nothing) in enumerate(zip(_rows(x), larger.tolist(), infinity.tolist(), strict=True)):
-        parts.extend((0,) * group.degree if nothing else _ordinate(row, wanted, group, p, index))
+        parts.extend((0,) * group.degree if nothing else _ordinate(row, wanted, group, p, index, by_parity))
         if len(parts) >= _AT_ONCE:
             found += pack(parts, width)
             parts.clear()
@@ -51,14 +52,15 @@ def is_larger(y: Bytes, p: int) -> Mask:
     return larger
 
 
-def _ordinate(x: Coordinate, larger: bool, group: Group, p: int, index: int) -> Coordinate:
+def _ordinate(x: Coordinate, larger: bool, group: Group, p: int, index: int, by_parity: bool) -> Coordinate:
     y = square_root(add(multiply(x, multiply(x, x, p), p), group.b, p), p)
     if y is None:
         raise refusal(NO_SUCH_X, index)
     highest = next((part for part in reversed(y) if part), 0)
     if highest == 0 and larger:
         raise refusal(BAD_SIGN, index)
-    return y if (2 * highest > p) == larger else scale(y, -1, p)
+    told = highest % 2 == 1 if by_parity else 2 * highest > p
+    return y if told == larger else scale(y, -1, p)
 
 
 def _rows(values: Bytes) -> Iterator[Coordinate]:

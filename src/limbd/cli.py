@@ -116,7 +116,8 @@ def _run_call(options: argparse.Namespace) -> int:
             values = asking.replay(client, options.replay)
     elif (asked := args.multiplication_of(options)) is not None:
         with args.client_of(options) as client:
-            point_files.write(client.ask(asked), options.out, sys.stdout)
+            answer = client.ask(asked)
+        point_files.write(answer, options.out, sys.stdout, name=options.op.name, curve=options.curve)
         return OK
     else:
         operands = textio.as_operands(args.specs_of(options))

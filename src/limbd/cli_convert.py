@@ -13,8 +13,9 @@ formats:
   eip2537                    bls12_381
   zcash                      bls12_381
   arkworks, gnark            bn254, bls12_381
+  sec1                       secp256k1
   big-endian                 scalars; they have wire, montgomery and json too
-The last three of points have a -compressed form too. `wire` is limbd's own: plain little-endian coordinates, infinity all
+The last four of points have a -compressed form too. `wire` is limbd's own: plain little-endian coordinates, infinity all
 zeros; as a .npy file it is what `limbd call msm-g1 --points` takes. JSON is [[x, y], ..], in g2 [[[c0, c1], [c0, c1]], ..],
 null for infinity; of scalars [s, ..].
 
@@ -33,7 +34,9 @@ def configure_convert(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="write to a file instead of the standard output")
     parser.add_argument("--hex", action="store_true", help="bytes are hexadecimal text, in and out")
     parser.add_argument(
-        "--check-curve", action="store_true", help="refuse points off the curve (compressed ones never are)"
+        "--check-curve",
+        action="store_true",
+        help="refuse points off the curve (in compressed forms and in sec1 they always are)",
     )
 
 

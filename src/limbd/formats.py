@@ -15,6 +15,15 @@ from limbd.ops.formats import (
     encode_scalars,
     point_formats,
     scalar_formats,
+    split_points,
 )
 
-__all__ = ["decode_points", "decode_scalars", "encode_points", "encode_scalars", "point_formats", "scalar_formats"]
+__all__ = [
+    "decode_points",
+    "decode_scalars",
+    "encode_points",
+    "encode_scalars",
+    "point_formats",
+    "scalar_formats",
+    "split_points",
+]

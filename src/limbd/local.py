@@ -152,7 +152,7 @@ class KeptBases:
     def row(self, count: int) -> MsmRow:
         """The tuning row for so many of the points."""
         traits = self._worker.backend.traits()
-        return bases_row(traits.kind, traits.arch, self.bases, count)
+        return bases_row(traits.kind, traits.arch, self.bases, count, multiprocessors=traits.multiprocessors)
 
     def close(self) -> None:
         """Gives the device's memory back."""

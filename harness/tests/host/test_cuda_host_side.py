@@ -20,10 +20,8 @@ pytestmark = pytest.mark.skipif(
 
 
 def scenario_names() -> list[str]:
-    text = SCRIPT.read_text(encoding="utf-8")
-    return [
-        line[4 : line.index("(")] for line in text.splitlines() if line.startswith("def ") and "bench: Bench" in line
-    ]
+    lines = [line for file in sorted(FOLDER.glob("*_scenarios.py")) for line in file.read_text().splitlines()]
+    return [line[4 : line.index("(")] for line in lines if line.startswith("def ") and "bench: Bench" in line]
 
 
 @pytest.fixture(scope="module")

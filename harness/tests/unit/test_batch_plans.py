@@ -171,7 +171,9 @@ def test_rows_may_differ_by_limbs(n: int) -> None:
 
 def test_the_most_exact_entry_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     some = batch_tuning("cuda", "sm_90", 8)
-    table = {key: replace(some, source=str(key)) for key in ((8, "sm_90"), ("*", "sm_90"), (8, "*"), ("*", "*"))}
+    table = {
+        key: replace(some, source=str(key)) for key in ((8, "sm_90"), ("*", "sm_90"), (8, "sm_75"), ("*", "sm_75"))
+    }
     monkeypatch.setattr(tuning, "BATCH_TABLE", {**table, ("*", "cpu"): replace(some, source="cpu")})
     asked = (("cuda", "sm_90", 8), ("cuda", "sm_90", 12), ("cuda", "sm_80", 8), ("cuda", "sm_80", 12))
     assert [batch_tuning(*each).source for each in asked] == [str(key) for key in table]

@@ -186,6 +186,18 @@ def test_convert_refuses_a_bad_point_with_its_index() -> None:
     assert "BAD_LENGTH" in refused(1, "convert", "g1", "-", *FROM_ZCASH, "json", feed=bytes(47))
 
 
+def test_convert_public_keys_of_secp256k1(tmp_path: Path) -> None:
+    words = ("--curve", "secp256k1", "--from", "json", "--to", "sec1-compressed")
+    x = 0x79BE667EF9DCBBAC55A06295CE870B07029BFCDB2DCE28D959F2815B16F81798
+    y = 0x483ADA7726A3C4655DA4FBFC0E1108A8FD17B448A68554199C47D08FFB10D4B8
+    points = [[hex(x), hex(y)], None, [hex(x), hex(y)]]
+    text = said("convert", "g1", json.dumps(points), *words, "--hex")
+    assert text == f"02{x:064x}\n00\n02{x:064x}\n"
+    back = ("--curve", "secp256k1", "--from", "sec1-compressed", "--to", "json")
+    assert json.loads(said("convert", "g1", "-", *back, "--hex", feed=text.encode())) == points
+    assert "index 1" in refused(1, "convert", "g1", "-", *back, feed=bytes.fromhex(f"02{x:064x}02{5:064x}"))
+
+
 # --- mistakes ---
 
 

@@ -126,12 +126,12 @@ def test_a_modulus_with_another_number_of_limbs_is_refused() -> None:
 
 def test_tuning_rows_name_their_source_and_the_most_exact_one_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(row.source for row in TABLE.values())
-    exact = TABLE[("mod-mul", "*", "*")].__class__(128, "a test")
+    exact = TABLE[("mod-mul", "*", "sm_90")].__class__(128, "a test")
     monkeypatch.setitem(TABLE, ("mod-mul", 8, "sm_90"), exact)
-    assert tuning("mod-mul", 8, "sm_90") is exact
-    assert tuning("mod-mul", 7, "sm_90") is TABLE[("mod-mul", "*", "*")]
+    assert tuning("mod-mul", 8, "cuda", "sm_90") is exact
+    assert tuning("mod-mul", 7, "cuda", "sm_90") is TABLE[("mod-mul", "*", "sm_90")]
     with pytest.raises(KeyError):
-        tuning("no-such-op", 8, "sm_90")
+        tuning("no-such-op", 8, "cuda", "sm_90")
 
 
 def test_ops_are_found_by_number_and_by_name() -> None:

@@ -192,6 +192,32 @@ def test_arrays_in_files(tmp_path: Path) -> None:
     assert (np.load(tmp_path / "sum.npy") == from_ints(TWICE).reshape(-1)).all()
 
 
+def test_sums_of_arrays_are_printed_as_json_that_is_read_again(tmp_path: Path) -> None:
+    """A line for each vector, one vector alone too; infinity is null; --out writes the same."""
+    points = encode_points([((1,), (2,)), None], BN254, BN254.g1)
+    np.save(tmp_path / "p.npy", np.frombuffer(points, "<u4").reshape(2, 16))
+    words = ("msm-g1", "--curve", "bn254", "--points", "p.npy")
+    expected = [hex(part) for part in TWICE]
+    assert call(*words, "--scalars", "[2, 3]", cwd=tmp_path) == [expected]
+    assert call(*words, "--scalars", "[0, 3]", cwd=tmp_path) == [None]
+    assert call(*words, "--scalars", "[[2, 3]]", cwd=tmp_path) == [expected]
+    sums = call(*words, "--scalars", "[[2, 3], [0, 1], [1, 0]]", cwd=tmp_path)
+    assert sums == [expected, None, ["0x1", "0x2"]]
+    asked = ("msm-g1", "--curve", "bn254", "--scalars", "[1, 5, 0]", "--points", json.dumps(sums))
+    assert call(*asked) == [expected]
+    assert call(*words, "--scalars", "[2, 3]", "--out", "sum.json", cwd=tmp_path) == []
+    assert json.loads((tmp_path / "sum.json").read_text()) == expected
+
+
+def test_sums_of_arrays_in_the_second_group(tmp_path: Path) -> None:
+    curve = by_name("bls12_381")
+    assert curve is not None and curve.g2 is not None
+    x, y = curve.g2.generator
+    np.save(tmp_path / "p.npy", np.frombuffer(encode_points([(x, y)], curve, curve.g2), "<u4").reshape(1, 48))
+    words = ("msm-g2", "--curve", "bls12_381", "--scalars", "[[1], [0]]", "--points", "p.npy")
+    assert call(*words, cwd=tmp_path) == [[[hex(part) for part in x], [hex(part) for part in y]], None]
+
+
 def test_a_frame_goes_through_a_pipe() -> None:
     words = ("msm-g1", "--curve", "bn254", "--scalars", "[[2], [1]]", "--points", "[[1, 2]]")
     frame = limbd("frame", *words).stdout
