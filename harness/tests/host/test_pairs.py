@@ -13,7 +13,7 @@ import pytest
 from limbd.harness.groups import GROUPS, group_of, unit_text
 from limbd.harness.layer_check import LayerCheck
 from limbd.ops.params.base import LIMB_BITS
-from limbd.ops.params.coordinates import Coordinate, inverse, multiply
+from limbd.ops.params.coordinates import inverse, multiply
 from limbd.ops.params.curves import Curve, GroupName
 from limbd.ops.reference.curve import Point, negate, plus, times
 from limbd.worker.device.base import Backend
@@ -67,7 +67,12 @@ def entry_point(points: Sequence[Point], entry: int, p: int) -> Point:
 
 
 def check_runs(
-    layers: Backend, curve: Curve, name: GroupName, converged: int, points: Sequence[Point], runs: Sequence[Sequence[int]]
+    layers: Backend,
+    curve: Curve,
+    name: GroupName,
+    converged: int,
+    points: Sequence[Point],
+    runs: Sequence[Sequence[int]],
 ) -> list[Point]:
     """Sums each run of entries on a pair of lanes, and compares with the group law."""
     p, rng = curve.base.modulus, random.Random(f"forms {curve.name}")
