@@ -20,9 +20,10 @@ from limbd.worker.device.base import Backend
 
 EXTENDED = [(curve, name) for curve, name in GROUPS if group_of(curve, name).degree == 2]
 EVERY_EXTENDED = pytest.mark.parametrize(("curve", "name"), EXTENDED, ids=[f"{c.name}-{n}" for c, n in EXTENDED])
-BOTH_CONTRACTS = pytest.mark.parametrize("converged", [0, 1], ids=["own-ways", "together"])
+BOTH_CONTRACTS = pytest.mark.parametrize("together", [0, 1], ids=["own-ways", "together"])
 
 OPPOSITE = 1 << 31
+RUNS = 3  # of a pair, one after the other
 
 
 def packed(values: Sequence[int], bits: int) -> int:
@@ -70,11 +71,11 @@ def check_runs(
     layers: Backend,
     curve: Curve,
     name: GroupName,
-    converged: int,
+    together: int,
     points: Sequence[Point],
     runs: Sequence[Sequence[int]],
 ) -> list[Point]:
-    """Sums each run of entries on a pair of lanes, and compares with the group law."""
+    """Sums the runs of entries on pairs of lanes, and compares with the group law."""
     p, rng = curve.base.modulus, random.Random(f"forms {curve.name}")
     row = 8 * curve.base.montgomery_limbs
     rows = [stored(point, curve, rng) for point in points]
@@ -88,7 +89,7 @@ def check_runs(
         "pair_check",
         ("runs", "points", "entries"),
         (),
-        {"CONVERGED": converged},
+        {"TOGETHER": together, "RUNS": RUNS},
         row,
         narrow=("runs", "entries"),
         params=unit_text(curve, name),
@@ -101,20 +102,20 @@ def check_runs(
 
 @EVERY_EXTENDED
 @BOTH_CONTRACTS
-def test_runs_of_different_lengths(layers: Backend, curve: Curve, name: GroupName, converged: int) -> None:
-    """More runs than a block has pairs, and with every length neighbours of other lengths."""
+def test_runs_of_different_lengths(layers: Backend, curve: Curve, name: GroupName, together: int) -> None:
+    """In two blocks, the last pair with a run less, and beside it pairs without any."""
     rng = random.Random(f"runs {curve.name}")
     g, p = group_of(curve, name).generator, curve.base.modulus
     points = [times(rng.randrange(1, curve.order), g, p) for _ in range(12)]
-    lengths = [1, 7, 2, 2, 1, 3, 5, 4, *(rng.randrange(1, 7) for _ in range(30))]
+    lengths = [1, 7, 2, 2, 1, 3, 5, 4, *(rng.randrange(1, 7) for _ in range(99))]
     runs = [[rng.randrange(12) | rng.choice((0, OPPOSITE)) for _ in range(length)] for length in lengths]
-    got = check_runs(layers, curve, name, converged, points, runs)
+    got = check_runs(layers, curve, name, together, points, runs)
     assert any(got)
 
 
 @EVERY_EXTENDED
 @BOTH_CONTRACTS
-def test_points_with_the_same_x(layers: Backend, curve: Curve, name: GroupName, converged: int) -> None:
+def test_points_with_the_same_x(layers: Backend, curve: Curve, name: GroupName, together: int) -> None:
     """Equal and opposite points leave ZZ = 0, and nothing that is added makes a point of it again; beside sums that are."""
     g, p = group_of(curve, name).generator, curve.base.modulus
     points = [times(k, g, p) for k in (1, 2, 3, 5)]
@@ -128,5 +129,5 @@ def test_points_with_the_same_x(layers: Backend, curve: Curve, name: GroupName, 
         [1 | OPPOSITE, 2],
         [3, 1 | OPPOSITE, 2 | OPPOSITE, 0, 1],
     ]
-    got = check_runs(layers, curve, name, converged, points, runs)
+    got = check_runs(layers, curve, name, together, points, runs)
     assert [point is None for point in got] == [True, True, False, True, True, True, False, True]
