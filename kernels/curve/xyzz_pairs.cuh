@@ -3,7 +3,8 @@
 // on a thread, which has them spill, and 54 N^2 products of limbs by both lanes instead of 46 N^2.
 //
 // Functions on points are executed by both lanes of a pair. `lanes` is a mask of the lanes that arrive, whole pairs, the same
-// for all of them: where it is ALL_LANES the warp has to stay together.
+// for all of them. With ALL_LANES every lane of the warp has to arrive, for as long as its longest pair takes; a mask that is
+// no constant, own_pair(), lets each go its own way, but has machine code wait for the mask's lanes before every shuffle.
 //
 // With u^2 = -1 a product is a b = a0 b + a1 (u b), u b = (-b1, b0): a lane's part of it is a sum of two products with one
 // reduction (field/prime_sums.cuh), of both parts of a and its own parts of b and u b.
@@ -56,6 +57,14 @@ struct Field {
     static __device__ __forceinline__ void exchange(uint32_t* other, const uint32_t* a, unsigned lanes) {
         UNROLL
         for (int i = 0; i < N; ++i) other[i] = __shfl_xor_sync(lanes, a[i], 1);
+    }
+
+    // The same for what has been exchanged before. ptxas does not see that, and so does not keep N registers from one to the
+    // other.
+    static __device__ __forceinline__ void exchange_again(uint32_t* other, const uint32_t* a, unsigned lanes) {
+        const int neighbour = int(threadIdx.x % 32 ^ 1);
+        UNROLL
+        for (int i = 0; i < N; ++i) other[i] = __shfl_sync(lanes, a[i], neighbour);
     }
 
     // c = (a0, a1), 2N limbs.
@@ -223,7 +232,7 @@ __device__ __forceinline__ void add_affine_unchecked(Point<C>& p, const Affine<C
     F::exchange(other, p.x, lanes);
     F::with_u(b, p.x, other);
     F::multiply(product, a, b);
-    F::exchange(other, p.zz, lanes);
+    F::exchange_again(other, p.zz, lanes);
     F::with_u(b, p.zz, other);
     F::multiply(p.zz, a, b);
 
@@ -241,7 +250,7 @@ __device__ __forceinline__ void add_affine_unchecked(Point<C>& p, const Affine<C
     // What PPP multiplies: ZZZ1 and -Y1.
     F::exchange(other, ppp, lanes);
     F::both(a + 2 * N, ppp, other);
-    F::exchange(other, p.zzz, lanes);
+    F::exchange_again(other, p.zzz, lanes);
     F::with_u(b + 2 * N, p.zzz, other);
     F::multiply(p.zzz, a + 2 * N, b + 2 * N);
     B::negate(p.y, p.y);
