@@ -1,8 +1,9 @@
-"""Runs PTX on the host, one thread at a time: what NVRTC made of a kernel can be checked without a device.
+"""Runs PTX on the host, one warp at a time: what NVRTC made of a kernel can be checked without a device.
 
 A kernel's PTX is translated to one Python function (registers become local variables, the carry flag a variable, basic
-blocks the arms of a loop), and so is each function that it calls, with scalar parameters and no result. It follows the PTX ISA 9.0 manual for the integer instructions that these kernels use, and
-raises UnknownInstruction for any other. Threads do not cooperate here: no barriers, shuffles or atomics.
+blocks the arms of a loop), and so is each function that it calls, with scalar parameters and no result. It follows the PTX
+ISA 9.0 manual for the integer instructions that these kernels use, and raises UnknownInstruction for any other. Of what
+threads do together it knows shuffles and votes (limbd.harness.ptx_warp), but no barriers of blocks and no atomics.
 """
 
 from __future__ import annotations
@@ -10,7 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
+
+from limbd.harness.ptx_values import bit_field_extract, bit_field_insert, byte_permute, logic3, signed
+from limbd.harness.ptx_warp import WARP, Thread, run_warp, source_lane
 
 # Where a thread's own memory lies; device buffers are placed from BUFFERS on.
 PARAMETERS, LOCAL, SHARED, CONSTANT, BUFFERS = (space << 40 for space in range(1, 6))
@@ -77,19 +82,26 @@ class PtxKernel:
     """One translated kernel."""
 
     name: str
-    thread: Callable[..., None]
+    thread: Callable[..., Thread]
     spaces: Mapping[int, int]
     constants: bytes
 
     def launch(self, memory: Memory, arguments: bytes, grid: int, block: int) -> None:
-        """Every thread of every block, one after the other; shared memory lives as long as its block."""
+        """Every warp of every block, one after the other; shared memory lives as long as its block. Raises Divergent."""
         memory.regions[PARAMETERS] = bytearray(arguments)
         memory.regions[CONSTANT] = bytearray(self.constants)
         for ctaid in range(grid):
             memory.regions[SHARED] = bytearray(self.spaces[SHARED])
-            for tid in range(block):
-                memory.regions[LOCAL] = bytearray(self.spaces[LOCAL])
-                self.thread(memory.read, memory.write, tid, ctaid, block, grid)
+            for first in range(0, block, WARP):
+                tids = range(first, min(first + WARP, block))
+                threads = [self.thread(memory.read, memory.write, tid, ctaid, block, grid) for tid in tids]
+                local = [bytearray(self.spaces[LOCAL]) for _ in tids]
+                run_warp(dict(enumerate(threads)), partial(self._stand, memory, local))
+
+    @staticmethod
+    def _stand(memory: Memory, local: Sequence[bytearray], lane: int) -> None:
+        """The thread that runs next has its own memory."""
+        memory.regions[LOCAL] = local[lane]
 
 
 def load(ptx: str, name: str) -> PtxKernel:
@@ -116,46 +128,7 @@ def _closing_brace(text: str, at: int) -> int:
     return at - 1
 
 
-# --- values -----------------------------------------------------------------------------------------------------------
-
-
-def _signed(value: int, bits: int) -> int:
-    return value - (value >> (bits - 1) << bits)
-
-
-def _byte_permute(a: int, b: int, selector: int) -> int:
-    source = (b << 32 | a).to_bytes(8, "little")
-    out = 0
-    for i in range(4):
-        pick = selector >> (4 * i) & 15
-        byte = source[pick & 7]
-        out |= (0xFF * (byte >> 7) if pick & 8 else byte) << (8 * i)
-    return out
-
-
-def _bit_field_insert(a: int, b: int, position: int, length: int, bits: int) -> int:
-    mask = ((1 << (length & 255)) - 1) << (position & 255)
-    return (b & ~mask | (a << (position & 255)) & mask) & ((1 << bits) - 1)
-
-
-def _bit_field_extract(a: int, position: int, length: int, bits: int, signed: bool) -> int:
-    position, length = position & 255, length & 255
-    if not length:
-        return 0
-    value = (_signed(a, bits) if signed else a) >> position
-    low = value & ((1 << min(length, bits)) - 1)
-    if signed:
-        return _signed(low, min(length, bits)) & ((1 << bits) - 1)
-    return low
-
-
-def _logic3(a: int, b: int, c: int, table: int) -> int:
-    out, full = 0, 0xFFFFFFFF
-    for i in range(8):
-        if table >> i & 1:
-            out |= (a if i & 4 else a ^ full) & (b if i & 2 else b ^ full) & (c if i & 1 else c ^ full)
-    return out
-
+# --- translation ------------------------------------------------------------------------------------------------------
 
 _COMPARE = {
     "eq": "==",
@@ -170,9 +143,11 @@ _COMPARE = {
     "hs": ">=",
 }
 _LOGIC = {"and": "&", "or": "|", "xor": "^"}
-
-
-# --- translation ------------------------------------------------------------------------------------------------------
+_VOTES = {
+    "any": "int(any(t.values()))",
+    "all": "int(all(t.values()))",
+    "ballot": "sum(bool(said) << lane for lane, said in t.items())",
+}
 
 
 class _Module:
@@ -243,7 +218,8 @@ class _Translation:
                 lines += self._translate(statement, labels)
         head = [f"def {self.python_name}({given}):", " cc = at = 0"]
         head += [f" {name} = {ANYTHING:#x}" for name in _from_elsewhere(lines)]
-        return "\n".join([*head, *lines, "   return"])
+        # The last line is what makes it a generator where nothing is yielded.
+        return "\n".join([*head, *lines, "   return", " yield"])
 
     # --- instructions ---
 
@@ -274,6 +250,8 @@ class _Translation:
             return self._access(base, parts, operands)
         if base == "mov" and "{" in statement:
             return self._move_parts(parts, operands)
+        if base in ("shfl", "vote"):
+            return self._warp_function(statement, base, parts, operands)
         if not re.fullmatch(r"pred|[busfx]\d+", kind) or not operands:
             raise UnknownInstruction(statement)
         bits = 1 if kind == "pred" else int(kind[1:])
@@ -290,7 +268,20 @@ class _Translation:
         if not found:
             raise UnknownInstruction(statement)
         given = [f"given_{name.strip()}" for name in found.group(2).split(",") if name.strip()]
-        return f"f_{found.group(1)}({', '.join(('read, write, tid, ctaid, ntid, nctaid', *given))})"
+        return f"yield from f_{found.group(1)}({', '.join(('read, write, tid, ctaid, ntid, nctaid', *given))})"
+
+    def _warp_function(self, statement: str, base: str, parts: list[str], operands: list[str]) -> list[str]:
+        target, value, *others = operands
+        mode, mask = parts[1], self._value(others[-1], 32)
+        meet = f"t = yield {base + '.' + mode!r}, {mask}, {self._value(value, 32)}"
+        if base == "shfl":
+            names = [_name(name) for name in target.split("|")]
+            b, c = (self._value(other, 32) for other in others[:2])
+            source = f"s = source_lane({mode!r}, tid % {WARP}, {b}, {c})"
+            return [meet, source, *(f"{name} = {what}" for name, what in zip(names, ("t[s[0]]", "s[1]"), strict=False))]
+        if mode not in _VOTES:
+            raise UnknownInstruction(statement)
+        return [meet, f"{_name(target)} = {_VOTES[mode]}"]
 
     def _parameter(self, base: str, parts: list[str], operands: list[str]) -> list[str] | None:
         """A function's own parameter, or one that it gives to another; None for a kernel's, which are memory."""
@@ -472,9 +463,10 @@ def _deciding(base: str, parts: list[str], sign: str, bits: int, v: list[str]) -
 
 _FUNCTIONS: dict[str, Any] = {
     "Trapped": Trapped,
-    "signed": _signed,
-    "permute": _byte_permute,
-    "insert": _bit_field_insert,
-    "extract": _bit_field_extract,
-    "logic3": _logic3,
+    "source_lane": source_lane,
+    "signed": signed,
+    "permute": byte_permute,
+    "insert": bit_field_insert,
+    "extract": bit_field_extract,
+    "logic3": logic3,
 }

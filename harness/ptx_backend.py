@@ -1,6 +1,6 @@
 """A backend that interprets the PTX of the kernels: the device's own carry chains, checked without a device.
 
-About a millisecond an element of mod-mul, so it is for tests. Kernels whose threads cooperate are refused.
+About a millisecond an element of mod-mul, so it is for tests. Kernels with barriers of blocks or atomics are refused.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import numpy as np
 from limbd.harness.ptx import Memory, PtxKernel, load
 from limbd.kernels.source import Sources
 from limbd.ops.base import Kernel, LaunchPlan, Piece, Request, Traits
-from limbd.ops.status import ServiceError, Status
 from limbd.worker.device.base import BackendInfo, Outcome
 from limbd.worker.device.nvrtc import Nvrtc, Target
 
@@ -63,9 +62,7 @@ class PtxBackend:
         """Nothing is held."""
 
     def kernel(self, kernel: Kernel) -> PtxKernel:
-        """The translated kernel, compiled at its first use."""
-        if kernel.synchronises:
-            raise ServiceError(Status.NO_DEVICE, f"{kernel.name}: its threads cooperate, which is not interpreted")
+        """The translated kernel, compiled at its first use. Raises UnknownInstruction."""
         if kernel not in self._kernels:
             source = self._sources.cuda(kernel.unit.entry, kernel.unit.header())
             ptx = self._nvrtc.compile(source, self._target, verify=self._verify).data.decode()

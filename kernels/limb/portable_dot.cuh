@@ -7,9 +7,8 @@ namespace limb {
 
 __forceinline__ uint32_t mask_above(uint32_t x, uint32_t threshold) { return x > threshold ? ~0u : 0; }
 
-template <int N, int P, bool WIDE>
+template <int N, int P, bool WIDE, int S = N / 2>
 __forceinline__ uint32_t dot_product(uint32_t* r, const uint32_t* x, const uint32_t* w, const uint32_t* m, uint32_t n0) {
-    constexpr int S = N / 2;
     uint32_t z[N + S + 2] = {};
     UNROLL
     for (int i = 0; i < S; ++i) {

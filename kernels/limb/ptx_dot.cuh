@@ -22,7 +22,7 @@ __device__ __forceinline__ uint32_t mask_above(uint32_t x, uint32_t threshold) {
 // accumulator goes into the odd one's last word, which is the value's last. WIDE counts the carries, at most one for each of
 // the P + 1 products; the even accumulator has those of the row before as well. The first row of `next`, whose carry is not
 // counted, has none: it starts from [even] / W^2 + top.even W^(N-2) < (2 P + 3) W^(N-2), and its products are at most
-// W^N - 2 W^(N-1) + 2 W^(N-2).
+// W^N - 2 W^(N-1) + 2 W^(N-2). None of this needs to know how many rows there are.
 struct Tops {
     uint32_t even, odd;
 };
@@ -40,14 +40,13 @@ __device__ __forceinline__ void odd_row(uint32_t* odd, const uint32_t* v, uint32
 }
 
 // The rows of the parts FROM..P-1 and the reduction's, on accumulators with even at word 0.
-template <int N, int P, bool WIDE, int FROM, int I>
+template <int N, int P, bool WIDE, int S, int FROM, int I>
 __device__ __forceinline__ void dot_row(uint32_t* even, uint32_t* odd, Tops& top, const uint32_t* x, const uint32_t* w,
                                         const uint32_t* m, uint32_t n0) {
-    constexpr int S = N / 2;
     if constexpr (FROM < P) {
         odd_row<N, WIDE>(odd, w + FROM * N + 1, x[FROM * S + I], top);
         even_row<N, WIDE>(even, odd, w + FROM * N, x[FROM * S + I], top);
-        dot_row<N, P, WIDE, FROM + 1, I>(even, odd, top, x, w, m, n0);
+        dot_row<N, P, WIDE, S, FROM + 1, I>(even, odd, top, x, w, m, n0);
     } else {
         const uint32_t q = even[0] * n0;
         odd_row<N, WIDE>(odd, m + 1, q, top);
@@ -55,10 +54,10 @@ __device__ __forceinline__ void dot_row(uint32_t* even, uint32_t* odd, Tops& top
     }
 }
 
-template <int N, int P, bool WIDE, int I>
+template <int N, int P, bool WIDE, int S, int I>
 __device__ __forceinline__ uint32_t dot_rows(uint32_t* even, uint32_t* odd, Tops top, uint32_t* r, const uint32_t* x,
                                              const uint32_t* w, const uint32_t* m, uint32_t n0) {
-    if constexpr (I == N / 2) {
+    if constexpr (I == S) {
         even[N] = WIDE ? top.even : 0;
         const uint32_t carry = add<N>(r, odd, even + 1);
         return WIDE ? carry + top.odd : 0;
@@ -71,12 +70,12 @@ __device__ __forceinline__ uint32_t dot_rows(uint32_t* even, uint32_t* odd, Tops
         top = {top.odd, 0};
         row_after_add<N / 2>(next, w + 1, x[I], odd[0], even[1]);
         even_row<N, WIDE>(odd, next, w, x[I], top);
-        dot_row<N, P, WIDE, 1, I>(odd, next, top, x, w, m, n0);
-        return dot_rows<N, P, WIDE, I + 1>(odd, next, top, r, x, w, m, n0);
+        dot_row<N, P, WIDE, S, 1, I>(odd, next, top, x, w, m, n0);
+        return dot_rows<N, P, WIDE, S, I + 1>(odd, next, top, r, x, w, m, n0);
     }
 }
 
-template <int N, int P, bool WIDE>
+template <int N, int P, bool WIDE, int S = N / 2>
 __device__ __forceinline__ uint32_t dot_product(uint32_t* r, const uint32_t* x, const uint32_t* w, const uint32_t* m,
                                                 uint32_t n0) {
     static_assert(N % 2 == 0 && P >= 2 && P <= 4, "parts of whole words");
@@ -84,8 +83,8 @@ __device__ __forceinline__ uint32_t dot_product(uint32_t* r, const uint32_t* x, 
     Tops top = {0, 0};
     row_multiply<N / 2>(even, w, x[0]);
     row_multiply<N / 2>(odd, w + 1, x[0]);
-    dot_row<N, P, WIDE, 1, 0>(even, odd, top, x, w, m, n0);
-    return dot_rows<N, P, WIDE, 1>(even, odd, top, r, x, w, m, n0);
+    dot_row<N, P, WIDE, S, 1, 0>(even, odd, top, x, w, m, n0);
+    return dot_rows<N, P, WIDE, S, 1>(even, odd, top, r, x, w, m, n0);
 }
 
 }  // namespace limb

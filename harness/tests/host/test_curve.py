@@ -56,9 +56,9 @@ OPERATIONS: dict[str, tuple[int, int]] = {
 
 
 def operations_on(layers: Backend) -> dict[str, tuple[int, int]]:
-    """Interpreted threads do not cooperate."""
-    cooperate = type(layers).__name__ != "PtxBackend"
-    return {name: case for name, case in OPERATIONS.items() if cooperate or case[0] not in GROUPS_OF_LANES}
+    """Without groups of lanes where they are interpreted: that takes minutes."""
+    together = type(layers).__name__ != "PtxBackend"
+    return {name: case for name, case in OPERATIONS.items() if together or case[0] not in GROUPS_OF_LANES}
 
 
 def model(operation: str, a: Point, b: Point, p: int) -> Point:

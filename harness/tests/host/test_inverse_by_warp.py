@@ -56,7 +56,7 @@ EVERY_TABLE = pytest.mark.parametrize("steps", TABLES)
 
 @pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def layers(request: pytest.FixtureRequest, make_backend: Callable[[str, Sources | None], Backend]) -> Backend:
-    """Not as interpreted PTX, whose threads do not cooperate."""
+    """Not as interpreted PTX, which knows no barriers."""
     return make_backend(request.param, LAYERS)
 
 

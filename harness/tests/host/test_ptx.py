@@ -9,6 +9,7 @@ import pytest
 
 from limbd.harness.inputs import Residues, known_residues, operands
 from limbd.harness.ptx import Memory, Trapped, UnknownInstruction, load
+from limbd.harness.ptx_warp import Divergent
 from limbd.harness.targets import BackendTarget
 from limbd.harness.vectors.peers import OPERANDS, PYTHON
 from limbd.ops import OPS
@@ -108,6 +109,56 @@ def test_an_instruction(body: str, model: Callable[[int, int], int]) -> None:
 
 def signed(x: int) -> int:
     return x - (x >> 31 << 32)
+
+
+def run_lanes(body: str, lanes: int = 32) -> list[int]:
+    """%r0 of each thread of one block, where %r1 is its number."""
+    text = (
+        ".version 8.0\n.visible .entry k(.param .align 8 .b8 k_param_0[8])\n{\n .reg .b32 %r<9>;\n"
+        " ld.param.u64 %rd1, [k_param_0];\n mov.u32 %r1, %tid.x;\n"
+        f" {body}\n mul.wide.u32 %rd2, %r1, 4;\n add.s64 %rd3, %rd1, %rd2;\n st.global.u32 [%rd3], %r0;\n ret;\n}}\n"
+    )
+    memory, out = Memory(), bytearray(4 * lanes)
+    load(text, "k").launch(memory, memory.place(out).to_bytes(8, "little"), 1, lanes)
+    return [int.from_bytes(out[4 * i : 4 * i + 4], "little") for i in range(lanes)]
+
+
+SQUARE = "mul.lo.s32 %r2, %r1, %r1;"
+ODD = "and.b32 %r3, %r1, 1; setp.ne.u32 %p1, %r3, 0;"
+
+
+@pytest.mark.parametrize(
+    ("body", "model"),
+    [
+        (f"{SQUARE} shfl.sync.bfly.b32 %r0|%p2, %r2, 5, 31, -1;", lambda i: (i ^ 5) ** 2),
+        (f"{SQUARE} shfl.sync.idx.b32 %r0|%p2, %r2, 3, 31, -1;", lambda i: 9),
+        (f"{SQUARE} shfl.sync.idx.b32 %r0, %r2, 3, 0x181f, -1;", lambda i: (i & 24 | 3) ** 2),
+        (f"{SQUARE} shfl.sync.up.b32 %r0|%p2, %r2, 4, 0, -1;", lambda i: (i - 4 if i >= 4 else i) ** 2),
+        (f"{SQUARE} shfl.sync.down.b32 %r0|%p2, %r2, 4, 31, -1;", lambda i: (i + 4 if i < 28 else i) ** 2),
+        ("shfl.sync.down.b32 %r2|%p2, %r1, 4, 31, -1; selp.b32 %r0, 1, 0, %p2;", lambda i: int(i < 28)),
+        (f"{ODD} vote.sync.ballot.b32 %r0, %p1, -1;", lambda i: 0xAAAAAAAA),
+        (f"{ODD} vote.sync.any.pred %p2, %p1, -1; selp.b32 %r0, 1, 0, %p2;", lambda i: 1),
+        (f"{ODD} vote.sync.all.pred %p2, %p1, -1; selp.b32 %r0, 1, 0, %p2;", lambda i: 0),
+        (
+            # Pairs by masks of their own, by as many turns as their number.
+            "shr.u32 %r4, %r1, 1; and.b32 %r3, %r1, 30; shl.b32 %r5, 3, %r3; mov.u32 %r0, %r1;"
+            "\nL1: setp.eq.u32 %p1, %r4, 0; @%p1 bra L2; shfl.sync.bfly.b32 %r2|%p2, %r0, 1, 31, %r5; add.u32 %r0, %r2, 1;"
+            " sub.u32 %r4, %r4, 1; bra L1;\nL2:",
+            lambda i: (i ^ (i >> 1 & 1)) + (i >> 1),
+        ),
+    ],
+)
+def test_a_warp_function(body: str, model: Callable[[int], int]) -> None:
+    assert run_lanes(body) == [model(i) for i in range(32)]
+
+
+def test_lanes_that_do_not_come() -> None:
+    with pytest.raises(Divergent, match=r"lane 0: shfl\.bfly 0xffffffff"):
+        run_lanes(
+            "mov.u32 %r0, 0; setp.eq.u32 %p1, %r1, 7; @%p1 bra L1; shfl.sync.bfly.b32 %r0|%p2, %r1, 1, 31, -1;\nL1:"
+        )
+    with pytest.raises(Divergent):
+        run_lanes("shfl.sync.bfly.b32 %r0|%p2, %r1, 1, 31, -1;", 31)
 
 
 def test_what_it_refuses() -> None:

@@ -26,7 +26,7 @@ Matrix = tuple[int, int, int, int]
 
 @pytest.fixture(scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 def layers(request: pytest.FixtureRequest, make_backend: Callable[[str, Sources | None], Backend]) -> Backend:
-    """Not as interpreted PTX, whose threads do not cooperate."""
+    """Not as interpreted PTX, which knows no barriers."""
     return make_backend(request.param, LAYERS)
 
 
