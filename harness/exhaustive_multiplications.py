@@ -14,6 +14,7 @@ from limbd.worker.device.base import Backend
 # By turns, so that every sum of two points meets windows of each.
 WIDTHS = (2, 3, 4)
 LANES = (None, LaneRow(log_segment=1, log_chunk=2, rounds=1))
+CHUNKS = (0, 1, 2, 3, 256)
 
 
 def run(backend: Backend, op: Msm) -> tuple[list[str], int]:
@@ -38,6 +39,7 @@ def differences(backend: Backend, op: Msm, curve: Curve, *, constant: bool) -> l
         points = [subgroup[first], subgroup[second]]
         asked = Multiplication(curve, op.group, scalars, points, vectors=len(pairs), constant_work=constant)
         row = replace(with_width(WIDTHS[turn % len(WIDTHS)], 8, 3, 2, 1, "exhausted"), lanes=LANES[turn % len(LANES)])
+        row = replace(row, chunk=CHUNKS[turn % len(CHUNKS)], halves=turn % 5 > 1, pairs=turn % 7 > 2)
         got = asked.answer(backend, lambda count, row=row: row)  # type: ignore[misc]
         expected = [subgroup[(a * first + b * second) % curve.order] for a, b in pairs]
         if got != expected:

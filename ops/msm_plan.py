@@ -173,7 +173,8 @@ def sum_launches(shape: Shape, *, is_first: bool) -> Iterator[Launch]:
     pointers |= {"spills": "spills_0", "spill_buckets": "spill_buckets_0"}
     if shape.chunked:
         values = {"goes_on": int(shape.in_turns)}
-        yield _launch(shape, "msm_add_chunks", shape.chunks, row.accumulate_block, values, pointers=pointers)
+        threads = shape.chunks << shape.paired
+        yield _launch(shape, "msm_add_chunks", threads, row.accumulate_block, values, pointers=pointers)
     else:
         values = {"slices": shape.slices, "shortest": shape.shortest_slice}
         yield _launch(shape, "msm_accumulate", shape.slices, row.accumulate_block, values, pointers=pointers)

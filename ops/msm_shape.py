@@ -87,7 +87,9 @@ class Shape:
     def kernels(self) -> Kernels:
         row = self.row
         blocks = row.accumulate_block, row.resident, row.reduce_block
-        return kernels(self.curve, self.name, row.width, *blocks, self.constant, row.lanes is not None, self.chunked)
+        return kernels(
+            self.curve, self.name, row.width, *blocks, self.constant, row.lanes is not None, self.chunked, self.paired
+        )
 
     @property
     def chunked(self) -> bool:
@@ -165,6 +167,11 @@ class Shape:
     def _filling(self) -> int:
         """Threads that fill the device as often as it takes for slices of the row's length."""
         return -(-self.entries // (self.row.slice * self.row.fill)) * self.row.fill
+
+    @property
+    def paired(self) -> bool:
+        """Whether two lanes add up a chunk."""
+        return self.chunked and self.row.pairs and self.group.degree == 2
 
     @property
     def chunk_length(self) -> int:

@@ -26,7 +26,8 @@ class MsmRow:
     """width: bits of a window. low_bits: of a bucket's number, which the sort's second pass takes; 0, one pass is all.
     slice: entries that a thread adds up, at most, where additions go by slices of all entries. chunk: the same where they go by
     chunks of buckets in the order of their sizes; 0, they go by slices, as they do for constant work. halves: scalars are
-    halved by the endomorphism where the group has one, and points have their images beside them. fill: threads of additions that fill the device. merge: spills that a
+    halved by the endomorphism where the group has one, and points have their images beside them. pairs: in the extension field
+    two lanes add up a chunk. fill: threads of additions that fill the device. merge: spills that a
     thread adds up. log_segment: log2 of the buckets or pairs that a thread of the reduction adds up. lanes: None, where points
     after the additions into buckets are a thread's; else they lie over groups of lanes, and it says how the stages after the
     reduction's first are cut. accumulate_block, reduce_block: threads a block. resident: blocks of additions that a
@@ -46,6 +47,7 @@ class MsmRow:
     lanes: LaneRow | None = None
     chunk: int = 0
     halves: bool = False
+    pairs: bool = False
 
 
 # Where copies overlap kernels: a first piece has at least FIRST_PIECE points, and n / MOST_FIRSTS; each later one so many times

@@ -203,9 +203,10 @@ def kernels(
     constant: bool,
     lanes: bool,
     chunks: bool,
+    pairs: bool,
 ) -> Kernels:
     """width: bits of a window. constant: of the kernels for constant work. lanes: points of the reduction over groups of lanes.
-    chunks: additions by chunks of buckets instead of slices of all entries. The blocks are the largest that the two units are compiled for, resident
+    chunks: additions by chunks of buckets instead of slices of all entries, with pairs by two lanes each. The blocks are the largest that the two units are compiled for, resident
     the blocks of additions that a multiprocessor holds at once, which bounds their registers."""
     group, plain = _group(curve, name)
     mode = ("CONSTANT_WORK", int(constant))
@@ -214,7 +215,9 @@ def kernels(
     found = {
         **_kernels("msm_sort", _SORT, SORT_BLOCK, sort, ""),
         **_points(group, plain),
-        **_additions((("THREADS", accumulate_block), ("RESIDENT", resident)), mode, group, accumulate_block, chunks),
+        **_additions(
+            (("THREADS", accumulate_block), ("RESIDENT", resident)), mode, group, accumulate_block, chunks, pairs
+        ),
         **(_lane_reduction if lanes else _reduction)((plain, ("THREADS", reduce_block), mode), group, reduce_block),
     }
     return Kernels(found)
@@ -238,10 +241,11 @@ def _points(group: str, plain: tuple[str, int]) -> dict[str, Kernel]:
 
 
 def _additions(
-    constants: tuple[tuple[str, int], ...], mode: tuple[str, int], group: str, block: int, chunks: bool
+    constants: tuple[tuple[str, int], ...], mode: tuple[str, int], group: str, block: int, chunks: bool, pairs: bool
 ) -> dict[str, Kernel]:
     if chunks:
-        return _kernels("msm_chunks", _ADD_CHUNKS, block, constants, group)
+        together = frozenset(_ADD_CHUNKS) if pairs else frozenset()
+        return _kernels("msm_chunks", _ADD_CHUNKS, block, (*constants, ("PAIRS", int(pairs))), group, together)
     return _kernels("msm", _ACCUMULATE, block, (*constants, mode), group)
 
 

@@ -38,12 +38,20 @@ __device__ __forceinline__ void store(uint32_t* array, uint64_t index, const P& 
     element::store<STORED<P>, sizeof(P) / 4>(array, index, reinterpret_cast<const uint32_t*>(&point));
 }
 
-// The point of an entry: its index, and bit 31 for the opposite.
-template <class C>
-__device__ __forceinline__ void load_entry(curve::Affine<C>& point, const uint32_t* points, uint32_t entry) {
+// The point of an entry: its index, and bit 31 for the opposite. P: curve::Affine, or a lane's part of it.
+template <class P>
+__device__ __forceinline__ void load_entry(P& point, const uint32_t* points, uint32_t entry) {
     load(point, points, entry & ~SIGN);
-    curve::negate_if(point, (entry & SIGN) != 0);
+    negate_if(point, (entry & SIGN) != 0);
 }
+
+// Has a stored point brought to the multiprocessor's cache.
+template <class P>
+struct Prefetch {
+    static __device__ __forceinline__ void point(const uint32_t* points, uint32_t index) {
+        element::prefetch<STORED<P>>(points, index);
+    }
+};
 
 // --- modes ---
 
@@ -138,10 +146,10 @@ __device__ __noinline__ void add_again(typename M::Sum& given, const uint32_t* p
 }
 
 // The points of entries begin .. end-1, one after the other. Entries are read two turns before they are used and points
-// fetched one turn before, so that an addition hides both; after the last one it is the last again that is read.
-template <class C>
+// fetched one turn before, so that an addition hides both; after the last one it is the last again that is read. P: as of
+// load_entry.
+template <class P>
 struct Points {
-    static constexpr int WORDS = STORED<curve::Affine<C>>;
     const uint32_t *points, *entries;
     uint32_t end, entry, following;
 
@@ -152,9 +160,9 @@ struct Points {
     }
 
     // The point of entry number `at`; called for each in turn.
-    __device__ __forceinline__ void take(curve::Affine<C>& point, uint32_t at) {
+    __device__ __forceinline__ void take(P& point, uint32_t at) {
         load_entry(point, points, entry);
-        element::prefetch<WORDS>(points, following & ~SIGN);
+        Prefetch<P>::point(points, following & ~SIGN);
         entry = following;
         following = entries[min(at + 3, end) - 1];
     }
@@ -191,7 +199,7 @@ __device__ __forceinline__ void accumulate_slice(const Args& args, uint32_t slic
     args.spill_buckets[slice] = run[0] < begin ? run[1] : NO_BUCKET;
     uint32_t run_end = min(end, run[2]);
     bool begins = true;
-    Points<typename M::Group> points(args.points, args.entries, begin, end);
+    Points<curve::Affine<typename M::Group>> points(args.points, args.entries, begin, end);
     typename M::Sum sum;
     for (uint32_t at = begin; at < end; ++at) {
         curve::Affine<typename M::Group> point;

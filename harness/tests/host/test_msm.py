@@ -19,7 +19,7 @@ from limbd.ops.msm_units import MAX_CHUNK, TILE
 from limbd.ops.params.curves import Curve, GroupName, by_name
 from limbd.ops.params.endomorphism import halving
 from limbd.ops.reference.curve import Point, negate, plus
-from limbd.ops.reference.msm import proof_points, sum_of
+from limbd.ops.reference.msm import encode_points, proof_points, sum_of
 from limbd.ops.status import RequestError, Status
 from limbd.worker.device.base import Backend
 
@@ -271,20 +271,16 @@ def test_dependent_bases(kernels: Backend) -> None:
 # --- cuts -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("constant", "chunks"), [(False, True), (False, False), (True, False)], ids=["chunks", "slices", "constant"]
-)
+@pytest.mark.parametrize("mode", ["slices", "chunks", "pairs", "constant"])
 @pytest.mark.parametrize("length", [1, 2, 7, 500])
 @pytest.mark.parametrize("merge", [2, 8])
 @pytest.mark.parametrize("log_segment", [1, 4])
-def test_any_cut_gives_the_same_sum(
-    kernels: Backend, length: int, merge: int, log_segment: int, constant: bool, chunks: bool
-) -> None:
+def test_any_cut_gives_the_same_sum(kernels: Backend, length: int, merge: int, log_segment: int, mode: str) -> None:
     known = Multiples(TOY, "g2", "cuts", 70)
     rng = random.Random("cuts")
     scalars = [rng.choice((0, 1, rng.randrange(13))) for _ in range(70)]
-    asked = Multiplication(TOY, "g2", scalars, known.points, constant_work=constant)
-    made = row(3, length, merge, log_segment, chunks=chunks)
+    asked = Multiplication(TOY, "g2", scalars, known.points, constant_work=mode == "constant")
+    made = replace(row(3, length, merge, log_segment, chunks=mode != "slices"), pairs=mode == "pairs")
     assert asked.answer(kernels, always(made)) == [known.total(scalars)]
 
 
@@ -299,6 +295,32 @@ def test_chunks_of_buckets_of_every_size(kernels: Backend, length: int, chunks: 
     random.Random(length).shuffle(scalars)
     asked = Multiplication(BN254, "g1", scalars, many.points)
     assert asked.answer(kernels, always(row(5, length, chunks=chunks))) == [many.total(scalars)]
+
+
+@pytest.mark.parametrize(
+    ("curve", "name"), [group for group in GROUPS if group[1] == "g2"], ids=lambda p: getattr(p, "name", p)
+)
+def test_pairs_of_lanes(kernels: Backend, curve: Curve, name: GroupName) -> None:
+    """Chunks of every length in one warp, and among them sums that are infinity, doubled points, and buckets that go on."""
+    known = Multiples(curve, name, f"pairs {curve.name}", 300)
+    rng = random.Random("pairs")
+    p = known.points
+    points = [*p, *(negate(point, curve.base.modulus) for point in p[:100]), *p[:50], *p[:50]]
+    scalars = [
+        rng.choice((0, 1, 2, 3, 7, curve.order - 1, rng.randrange(16), rng.randrange(curve.order))) for _ in points
+    ]
+    made = replace(row(5, 9), pairs=True)
+    asked = Multiplication(curve, name, scalars, points)
+    expected = [sum_of([s % curve.order for s in scalars], points, curve)]
+    assert asked.answer(kernels, always(made)) == expected
+    # In pieces: every bucket goes on.
+    memory = asked.plan(asked.request(), kernels.traits(), always(made)).device_bytes() // 3
+    traits = replace(kernels.traits(), memory=memory)
+    plan = asked.plan(asked.request(), traits, always(made))
+    assert len(plan.pieces) >= 3
+    result = bytearray(asked.op.result_bytes(asked.call()))
+    kernels.run(asked.request(), plan, memoryview(result))
+    assert bytes(result) == encode_points(expected, curve, group_of(curve, name))
 
 
 @pytest.mark.parametrize("log", [0, 4, 10, 12, 16, 18, 20, 22, 24])

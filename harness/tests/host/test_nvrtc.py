@@ -130,7 +130,9 @@ def test_functions_that_are_not_inlined_are_checked_for_spills_too() -> None:
 def test_an_allowance_of_one_group_does_not_cover_another(name: str) -> None:
     curve = by_name("bls12_381")
     assert curve is not None
-    for unit in kernels(curve, "g1" if name.endswith("g1") else "g2", 8, 128, 2, 128, False, True, False).units():
+    for unit in kernels(
+        curve, "g1" if name.endswith("g1") else "g2", 8, 128, 2, 128, False, True, False, False
+    ).units():
         checked = Checked(unit, "sm_90", (Usage("f", 255, 0, 16, 16, 0),))
         covered = not list(checked.problems((Allowance(unit.entry, "*", 32, "-", "bls12_381_g2"),)))
         assert covered == (name == "bls12_381_g2" and unit.entry != "msm_sort")
