@@ -7,12 +7,14 @@ times in 2^20, the rest uniform.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from weakref import WeakKeyDictionary
 
+import gmpy2
 import numpy as np
 
+from limbd.harness.groups import group_of
 from limbd.harness.inputs import UNIFORM
 from limbd.harness.multiplications import Multiples
 from limbd.harness.textio import InputError
@@ -23,13 +25,18 @@ from limbd.ops.params import curves
 from limbd.ops.params.base import LIMB_BITS
 from limbd.ops.params.curves import Curve, GroupName
 from limbd.ops.params.layout import PLAIN_LIMBS, from_ints
+from limbd.ops.reference.curve import Point, times
 from limbd.ops.reference.msm import decode_points, encode_points
 
 SKEW, WITNESS = "skew", "witness"
 KINDS = (SKEW, WITNESS)
 
-# Different bases; the others repeat them.
-CHAIN = 1024
+# Different bases; the others repeat them. Sums of a chain's points meet other points of it, and each time that costs a thread
+# its slow path: with 1,024 points that is so in every tenth warp where a bucket has 32 entries, with so many in one of 400.
+CHAIN = 1 << 15
+
+# So many rows are repeated at a time.
+BLOCK = 1024
 
 # Of a witness: how often one value comes, of so many scalars.
 REPEATED, REPEATED_OF = 11_758, 1 << 20
@@ -75,29 +82,48 @@ def param_of(curve: Curve) -> int:
     return curve.id & CURVE
 
 
+def variant(*, vectors: int = 1, constant: bool = False) -> int:
+    """A request's param but for the curve."""
+    return (vectors - 1) << VECTORS_SHIFT | constant * CONSTANT_WORK
+
+
 def batch(op: Op, call: Call, inputs: str, seed: int) -> tuple[Request, Limbs]:
     """A request, and the payload that its arrays are views of."""
     assert isinstance(op, Msm)
+    curve = curves.by_low_byte(call.param & CURVE)
+    assert curve is not None, "whoever asks has looked"
+    known = chain(curve, op.group, min(CHAIN, call.n // vectors_of(call.param)))
+    return repeating(op, call, known.points, known.logarithms, scalars(curve, call.n, inputs, seed))
+
+
+def repeating(
+    op: Msm, call: Call, points: Sequence[Point], logarithms: Sequence[int], scalars: Limbs
+) -> tuple[Request, Limbs]:
+    """A request of these points and scalars (rows) over and over, which wrong() judges by the points' logarithms; and the
+    payload that its arrays are views of."""
     payload = np.empty((op.payload_bytes(call) or 0) // 4, dtype="<u4")
     request = op.decode(call, payload.data.cast("B"))
     curve = op.question(request).curve
-    known = chain(curve, op.group)
-    points = np.frombuffer(encode_points(known.points, curve, known.group), "<u4").reshape(CHAIN, -1)
-    tiled = request.arrays["points"]
-    for start in range(0, len(tiled), CHAIN):
-        tiled[start : start + CHAIN] = points[: len(tiled) - start]
-    request.arrays["scalars"][:] = scalars(curve, call.n, inputs, seed)
-    _known[request] = known
+    rows = np.frombuffer(encode_points(points, curve, group_of(curve, op.group)), "<u4").reshape(len(points), -1)
+    for name, given in (("points", rows), ("scalars", scalars)):
+        request.arrays[name][:] = _repeated(given, len(request.arrays[name]))
+    _logarithms[request] = logarithms
     return request, payload
 
 
+def _repeated(rows: Limbs, n: int) -> Limbs:
+    if len(rows) == n:
+        return rows
+    return np.resize(np.tile(rows, (-(-BLOCK // len(rows)), 1)), (n, rows.shape[1]))
+
+
 @cache
-def chain(curve: Curve, name: GroupName) -> Multiples:
-    return Multiples(curve, name, "measured", CHAIN)
+def chain(curve: Curve, name: GroupName, count: int) -> Multiples:
+    return Multiples(curve, name, "measured", count)
 
 
-# The bases of requests that batch() has made.
-_known: WeakKeyDictionary[Request, Multiples] = WeakKeyDictionary()
+# Of the points of requests that repeating() has made.
+_logarithms: WeakKeyDictionary[Request, Sequence[int]] = WeakKeyDictionary()
 
 
 def scalars(curve: Curve, n: int, inputs: str, seed: int) -> Limbs:
@@ -123,22 +149,27 @@ def scalars(curve: Curve, n: int, inputs: str, seed: int) -> Limbs:
 
 
 def wrong(request: Request, result: Limbs) -> tuple[int | None, int]:
-    """The first wrong vector of a request of batch(), or None, and how many were compared: all."""
-    known = _known[request]
-    vectors = vectors_of(request.param)
-    right = [known.point(_logarithm(vector, known)) for vector in _split(request.arrays["scalars"], vectors)]
-    got = decode_points(result.tobytes(), known.curve, known.group)
+    """The first wrong vector of a request of repeating(), or None, and how many were compared: all."""
+    op, vectors = request.op, vectors_of(request.param)
+    assert isinstance(op, Msm)
+    curve = op.question(request).curve
+    group, known = group_of(curve, op.group), _logarithms[request]
+    parts = np.split(request.arrays["scalars"], vectors)
+    right = [multiple(curve, op.group, _logarithm(vector, known)) for vector in parts]
+    got = decode_points(result.tobytes(), curve, group)
     return next((i for i, (a, b) in enumerate(zip(got, right, strict=True)) if a != b), None), vectors
 
 
-def _split(array: Limbs, vectors: int) -> list[Limbs]:
-    return np.split(array, vectors)
+def multiple(curve: Curve, name: GroupName, logarithm: int) -> Point:
+    """Of the generator."""
+    return times(logarithm % curve.order, group_of(curve, name).generator, gmpy2.mpz(curve.base.modulus))
 
 
-def _logarithm(vector: Limbs, known: Multiples) -> int:
+def _logarithm(vector: Limbs, known: Sequence[int]) -> int:
     """Of the sum: scalars of equal bases are added up limb by limb, which 64 bits hold for 2^32 of them."""
-    whole = len(vector) // CHAIN * CHAIN
-    sums = vector[:whole].reshape(-1, CHAIN, PLAIN_LIMBS).sum(axis=0, dtype=np.uint64)
+    period = len(known)
+    whole = len(vector) // period * period
+    sums = vector[:whole].reshape(-1, period, PLAIN_LIMBS).sum(axis=0, dtype=np.uint64)
     sums[: len(vector) - whole] += vector[whole:]
     weights = [sum(int(limb) << LIMB_BITS * i for i, limb in enumerate(row)) for row in sums]
-    return sum(w * k for w, k in zip(weights, known.logarithms, strict=True))
+    return sum(w * k for w, k in zip(weights, known, strict=True))

@@ -19,7 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from limbd.harness import bench, exhaustive, fuzz, kat, long_batches, machine, report, transforms
+from limbd.harness import (
+    bench,
+    bench_multiplications,
+    edge_multiplications,
+    exhaustive,
+    fuzz,
+    kat,
+    long_batches,
+    machine,
+    report,
+    transforms,
+)
 from limbd.harness.candidates import Candidate, Options, resolve
 from limbd.harness.halt import CORRECTNESS, PAIR
 from limbd.harness.inputs import Residues, operands
@@ -27,6 +38,7 @@ from limbd.harness.kat import first_difference
 from limbd.harness.plans import Plan, PlanCase
 from limbd.harness.report import Record
 from limbd.harness.targets import BackendTarget
+from limbd.harness.textio import InputError
 from limbd.ops import by_name
 from limbd.ops.base import LaunchPlan, Limbs, Request, Traits
 from limbd.ops.domain import field_of
@@ -44,6 +56,8 @@ FUZZ_ELEMENTS = 100_000
 LONG_FUZZ_ELEMENTS = 1_000_000
 # Questions of transforms have two thousand at the most, and each field costs a compilation.
 TRANSFORM_FUZZ_ELEMENTS = 50_000
+# The reference takes some milliseconds for each of so many scalars.
+MULTIPLICATION_FUZZ_ELEMENTS = 2_000
 
 # Recipes of up to 2^14 elements: what two passes of every split do, in a second.
 LARGEST_RECIPE = 14
@@ -132,9 +146,11 @@ def _check_candidate(run: Run, candidate: str, side: Candidate) -> bool:
 
 
 def _target(run: Run, side: Candidate) -> BackendTarget:
-    """Who answers. Transforms in toy fields are left to the exhaustive run: every field has kernels of its own to compile."""
+    """Who answers. Toy fields of transforms, and toy curves, are left to the exhaustive run: each has kernels of its own to
+    compile."""
     target = BackendTarget(Substituted(run.backend, side))
     target.toys = by_name(run.plan.op).elementwise
+    target.curves = side.curves
     return target
 
 
@@ -148,17 +164,22 @@ def _fuzz(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
     op = run.plan.op
     elements = TRANSFORM_FUZZ_ELEMENTS if not by_name(op).elementwise else FUZZ_ELEMENTS
     elements = LONG_FUZZ_ELEMENTS if op == long_batches.OP else elements
+    elements = MULTIPLICATION_FUZZ_ELEMENTS if bench_multiplications.is_multiplication(op) else elements
     found = fuzz.run(_target(run, side), seed=run.plan.number, ops=[op], elements=elements)
     return [failure.text for failure in found.failures], sum(found.elements.values())
 
 
 def _exhaustive(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
+    if side.curves and bench_multiplications.is_multiplication(run.plan.op):
+        raise InputError(f"{candidate} serves {', '.join(side.curves)} alone, and exhaustive runs are of toy curves")
     return exhaustive.run(Substituted(run.backend, side), by_name(run.plan.op))
 
 
 def _edges(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
     """Hard operands modulo the plan's own moduli, with every set of options that is measured, n around blocks; of transforms
-    the sizes that are measured."""
+    the sizes that are measured, and of multi-scalar multiplications those and their neighbours."""
+    if bench_multiplications.is_multiplication(run.plan.op):
+        return _multiplication_edges(run, candidate, side)
     if not by_name(run.plan.op).elementwise:
         return _transform_edges(run, candidate, side)
     failures: list[str] = []
@@ -197,6 +218,23 @@ def _transform_edges(run: Run, candidate: str, side: Candidate) -> tuple[list[st
             compared += request.n
         told = f"{op} mod {modulus} param={param:#x} {dict(options) or ''}"
         failures += [f"{told} first at index {index}" for index in found if index is not None]
+    return failures, compared
+
+
+def _multiplication_edges(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
+    """Everything of edge_multiplications on the plan's curves and at its sizes, every sum judged."""
+    failures: list[str] = []
+    compared = 0
+    op = run.plan.op
+    cases = run.plan.cases_of(candidate)
+    for asked, options in dict.fromkeys((_plain(op, case), case.options) for case in cases):
+        target = Substituted(run.backend, side, dict(options))
+        for told, request in edge_multiplications.requests(asked):
+            bad, right = bench_multiplications.wrong(request, target.result(request))
+            compared += right
+            if bad is not None:
+                given = f" {dict(options)}" if options else ""
+                failures.append(f"{asked.name}{given} {told}: wrong in vector {bad}")
     return failures, compared
 
 
@@ -265,7 +303,7 @@ class Substituted:
         """Nothing was registered."""
 
     def start(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
-        if request.n == 0:
+        if result.nbytes == 0:
             return Outcome()
         np.frombuffer(result, np.uint8)[:] = 0xA5
         return self._backend.run(request, self._side.plan(request, self.traits(), self._options), result)
@@ -310,7 +348,21 @@ def _measure(run: Run, case: PlanCase, candidate: str, sides: dict[str, Candidat
 
 
 def _param(op: str, case: PlanCase) -> int:
+    if bench_multiplications.is_multiplication(op):
+        return bench_multiplications.variant(vectors=case.vectors, constant=case.constant)
     return bench.param_of_one(op, case.n, Order[case.order.upper()] if case.order else Order.NN)
+
+
+def _plain(op: str, case: PlanCase) -> bench.Case:
+    """What the case asks for, whatever its operands are and however it is measured."""
+    return bench.Case(op, case.modulus, case.n * case.vectors, param=_param(op, case))
+
+
+def asked_of(op: str, case: PlanCase) -> bench.Case:
+    """The case as it is measured."""
+    return dataclasses.replace(
+        _plain(op, case), samples=case.samples, back_to_back=case.back_to_back, inputs=case.inputs
+    )
 
 
 @lru_cache(maxsize=1)
@@ -327,8 +379,7 @@ class CandidateWrong(AssertionError):
 
 def measure_pair(plan: Plan, case: PlanCase, backend: Measurable, incumbent: Candidate, candidate: Candidate) -> Record:
     """Samples of both sides in turn: A B A B. Raises CandidateWrong, and WrongResult where the incumbent is wrong."""
-    param = _param(plan.op, case)
-    asked = bench.Case(plan.op, case.modulus, case.n, case.samples, case.back_to_back, case.inputs, param)
+    asked = asked_of(plan.op, case)
     requests = _requests(asked)
     traits = dataclasses.replace(backend.traits(), whole=True)
     plans = [side.plan(requests[0], traits, dict(case.options)) for side in (incumbent, candidate)]
