@@ -23,7 +23,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) msm_add_buckets(
     }
     if (Mode::is_doubtful(sum)) {
         Mode::Sum again;  // sum itself stays in registers
-        bucket_sums::sum_again<Mode>(again, args.points, args.entries, begin, end);
+        set_infinity(again);
+        for (uint32_t at = begin; at < end; ++at) {
+            bucket_sums::load_entry(point, args.points, args.entries[at]);
+            add_affine(again, point);
+        }
         sum = again;
     }
     bucket_sums::store(args.buckets, bucket, sum);
