@@ -1,13 +1,13 @@
-"""What candidates of open plans would launch, without launching it: compiled with what is shipped, so that a plan can be run
-when it is its turn."""
+"""What the sides of a plan would launch, without launching it: so that candidates are compiled with what is shipped, and a plan
+can be run when it is its turn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
 
-from limbd.harness import bench
+from limbd.harness import bench, bench_multiplications
 from limbd.harness.candidates import resolve
-from limbd.harness.halt_run import asked_of
+from limbd.harness.plan_cases import plain
 from limbd.harness.plans import Plan
 from limbd.ops.base import Traits, Unit
 
@@ -15,16 +15,19 @@ from limbd.ops.base import Traits, Unit
 H200 = Traits("cuda", "sm_90", 132, 1 << 37, whole=True)
 
 
-def units_of(plans: Iterable[Plan], traits: Traits = H200) -> dict[Unit, int]:
-    """Every unit that sides of these plans launch, with the bytes that a function of it may spill: a candidate's, whoever else
-    has the unit."""
+def units_of(plan: Plan, traits: Traits = H200, *, constant_too: bool = False) -> dict[Unit, int]:
+    """Every unit, with the bytes that a function of it may spill: a candidate's, whoever else has the unit. constant_too: of
+    multi-scalar multiplications, as if every case were asked for in constant work as well."""
     found: dict[Unit, int] = {}
-    for plan in (plan for plan in plans if plan.state == "open"):
-        for case in plan.cases:
-            request = bench.blank(asked_of(plan.op, case))[0]
-            for name in (case.incumbent, *(case.only or plan.candidates)):
-                side = resolve(name)
-                launches = side.plan(request, traits, dict(case.options)).launches()
+    constant = bench_multiplications.variant(constant=True)
+    for case in plan.cases:
+        asked = [plain(plan.op, case)]
+        if constant_too:
+            asked.append(dataclasses.replace(asked[0], param=asked[0].param | constant))
+        for name in (case.incumbent, *(case.only or plan.candidates)):
+            side = resolve(name)
+            for each in asked:
+                launches = side.plan(bench.blank(each)[0], traits, dict(case.options)).launches()
                 for unit in dict.fromkeys(launch.kernel.unit for launch in launches):
                     found[unit] = max(found.get(unit, 0), side.spills)
     return found

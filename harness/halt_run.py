@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,23 +31,25 @@ from limbd.harness import (
     report,
     transforms,
 )
+from limbd.harness.candidate_units import units_of
 from limbd.harness.candidates import Candidate, Options, resolve
 from limbd.harness.halt import CORRECTNESS, PAIR
 from limbd.harness.inputs import Residues, operands
 from limbd.harness.kat import first_difference
+from limbd.harness.plan_cases import asked_of, param_of, plain
 from limbd.harness.plans import Plan, PlanCase
 from limbd.harness.report import Record
 from limbd.harness.targets import BackendTarget
 from limbd.harness.textio import InputError
 from limbd.ops import by_name
-from limbd.ops.base import LaunchPlan, Limbs, Request, Traits
+from limbd.ops.base import LaunchPlan, Limbs, Request, Traits, Unit
 from limbd.ops.domain import field_of
 from limbd.ops.ntt import NTT
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
+from limbd.ops.params.curves import CURVES
 from limbd.ops.params.layout import from_ints
 from limbd.ops.status import LimbdError
-from limbd.ops.transform_shape import Order
 from limbd.worker.device.base import BackendInfo, Outcome
 from limbd.worker.device.measurement import Measurable, Measurement
 
@@ -109,6 +111,7 @@ def run_plan(plan: Plan, backend: Measurable, path: Path, commit: str, *, second
     head = report.run_record("halt", {"plan": plan.number, **machine.facts(backend)}, commit)
     resume = path.exists() and not commit.endswith("-dirty")
     run = Run(plan, backend, report.Journal(path, head, resume=resume), time.monotonic() + seconds, only, say)
+    _prepare(run)
     wrong = {r["candidate"] for r in report.read(path) if r.get("ok") is False}
     for candidate in plan.candidates:
         if candidate in wrong or not _check_candidate(run, candidate, sides[candidate]):
@@ -120,6 +123,14 @@ def run_plan(plan: Plan, backend: Measurable, path: Path, commit: str, *, second
             if asked and not _measure(run, case, candidate, sides):
                 wrong.add(candidate)
     return not run.unreached
+
+
+def _prepare(run: Run) -> None:
+    """Compiles what multi-scalar multiplications take, all at once: one is a handful of units, each of which takes seconds."""
+    prepare: Callable[[Iterable[Unit]], None] | None = getattr(run.backend, "prepare", None)
+    if prepare and bench_multiplications.is_multiplication(run.plan.op):
+        traits = dataclasses.replace(run.backend.traits(), whole=True)
+        prepare(units_of(run.plan, traits, constant_too=True))
 
 
 # --- correctness --------------------------------------------------------------------------------------------------------
@@ -170,7 +181,8 @@ def _fuzz(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
 
 
 def _exhaustive(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
-    if side.curves and bench_multiplications.is_multiplication(run.plan.op):
+    toys = {curve.name for curve in CURVES if curve.toy}
+    if side.curves and not toys <= set(side.curves):
         raise InputError(f"{candidate} serves {', '.join(side.curves)} alone, and exhaustive runs are of toy curves")
     return exhaustive.run(Substituted(run.backend, side), by_name(run.plan.op))
 
@@ -202,7 +214,7 @@ def _transform_edges(run: Run, candidate: str, side: Candidate) -> tuple[list[st
     failures: list[str] = []
     compared = 0
     op = run.plan.op
-    asked = dict.fromkeys((case.modulus, _param(op, case), case.options) for case in run.plan.cases_of(candidate))
+    asked = dict.fromkeys((case.modulus, param_of(op, case), case.options) for case in run.plan.cases_of(candidate))
     for modulus, param, options in asked:
         target = Substituted(run.backend, side, dict(options))
         request = _edge_request(op, modulus, param)
@@ -227,7 +239,7 @@ def _multiplication_edges(run: Run, candidate: str, side: Candidate) -> tuple[li
     compared = 0
     op = run.plan.op
     cases = run.plan.cases_of(candidate)
-    for asked, options in dict.fromkeys((_plain(op, case), case.options) for case in cases):
+    for asked, options in dict.fromkeys((plain(op, case), case.options) for case in cases):
         target = Substituted(run.backend, side, dict(options))
         for told, request in edge_multiplications.requests(asked):
             bad, right = bench_multiplications.wrong(request, target.result(request))
@@ -345,24 +357,6 @@ def _measure(run: Run, case: PlanCase, candidate: str, sides: dict[str, Candidat
     medians = [report.summary(values[key])["median"] for key in ("incumbent_samples", "candidate_samples")]
     run.say(f"{name}: {medians[0]:.4f} / {medians[1]:.4f} ms = {medians[0] / medians[1]:.3f}x")
     return True
-
-
-def _param(op: str, case: PlanCase) -> int:
-    if bench_multiplications.is_multiplication(op):
-        return bench_multiplications.variant(vectors=case.vectors, constant=case.constant)
-    return bench.param_of_one(op, case.n, Order[case.order.upper()] if case.order else Order.NN)
-
-
-def _plain(op: str, case: PlanCase) -> bench.Case:
-    """What the case asks for, whatever its operands are and however it is measured."""
-    return bench.Case(op, case.modulus, case.n * case.vectors, param=_param(op, case))
-
-
-def asked_of(op: str, case: PlanCase) -> bench.Case:
-    """The case as it is measured."""
-    return dataclasses.replace(
-        _plain(op, case), samples=case.samples, back_to_back=case.back_to_back, inputs=case.inputs
-    )
 
 
 @lru_cache(maxsize=1)

@@ -12,7 +12,8 @@ from limbd.ops.msm_plan import plan_of
 from limbd.ops.msm_tuning import MsmRow, msm_row
 from limbd.ops.msm_units import MAX_CHUNK
 
-CURVES = ("bn254", "bls12_381")
+# Those of the plan, and the one whose points are all tried.
+CURVES = ("bn254", "bls12_381", "toy_7_13")
 
 
 def chunks(request: Request, traits: Traits, options: Options) -> LaunchPlan:
@@ -42,7 +43,11 @@ def _with_chunk(request: Request, traits: Traits, chunk: int) -> LaunchPlan:
 
 _STRUCT = Struct(
     "msm_add_buckets_args",
-    (*(Member(name, "in") for name in ("points", "entries", "starts")), Member("buckets", "scratch"), Member("n", "u64")),
+    (
+        *(Member(name, "in") for name in ("points", "entries", "starts")),
+        Member("buckets", "scratch"),
+        Member("n", "u64"),
+    ),
 )
 
 
@@ -70,8 +75,8 @@ def _by_buckets(slices: Launch, piece: Piece) -> Launch:
     return Launch(kernel, -(-buckets // block), block, {"n": buckets}, 0, pointers)
 
 
-# Four blocks of additions leave 128 registers to chunks of bn254: 20 bytes spill, and 64 where a chunk is summed again.
+# Four blocks of additions leave 128 registers: a few words of a point or of a sum spill.
 CANDIDATES = {
     "chunks": Candidate(chunks, curves=CURVES, spills=64),
-    "bucket-threads": Candidate(bucket_threads, curves=CURVES),
+    "bucket-threads": Candidate(bucket_threads, curves=CURVES, spills=16),
 }

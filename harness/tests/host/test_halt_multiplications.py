@@ -14,8 +14,10 @@ import pytest
 
 from limbd.harness import bench, edge_multiplications, exhaustive_multiplications, halt, halt_run, kat, report
 from limbd.harness.bench_multiplications import variant, wrong
+from limbd.harness.candidate_units import H200
 from limbd.harness.candidates import Candidate, resolve
 from limbd.harness.halt_run import Substituted
+from limbd.harness.plan_cases import asked_of
 from limbd.harness.plan_history import dated
 from limbd.harness.plans import Plan, PlanError, all_plans, parse
 from limbd.harness.textio import InputError
@@ -123,7 +125,7 @@ def test_a_case_says_curve_vectors_work_and_scalars() -> None:
         "bn254 n=40 skew against op:msm-g1",
         "bn254 n=20 vectors=3 constant x2 against op:msm-g1",
     ]
-    asked = halt_run.asked_of(plan.op, plan.cases[3])
+    asked = asked_of(plan.op, plan.cases[3])
     assert (asked.n, asked.param, asked.back_to_back) == (60, variant(vectors=3, constant=True), 2)
 
 
@@ -225,7 +227,9 @@ def test_exhaustive_runs_are_of_the_toy_curve(cpu: Any, tmp_path: Path, monkeypa
 
     monkeypatch.setattr(exhaustive_multiplications, "run", asked)
     records, _ = measured(plan_for("same", text), cpu, tmp_path / "9003.jsonl", only="exhaustive")
-    assert [(record["run"], record["ok"], record["compared"]) for record in records[1:]] == [("exhaustive", True, 13**4)]
+    assert [(record["run"], record["ok"], record["compared"]) for record in records[1:]] == [
+        ("exhaustive", True, 13**4)
+    ]
     with pytest.raises(InputError, match="serves bn254 alone"):
         measured(plan_for("one", text), cpu, tmp_path / "one.jsonl", only="exhaustive")
 
@@ -256,12 +260,19 @@ SIDES = sorted(
 )
 
 
+class LikeAGpu(Substituted):
+    """With the rows of one."""
+
+    def traits(self) -> Traits:
+        return H200
+
+
 @pytest.mark.parametrize(("op", "side"), SIDES)
 def test_candidates_of_open_plans_are_right(cpu: Any, op: str, side: str) -> None:
     """On one curve: few points, and no point at all."""
     chosen = resolve(side)
-    backend = Substituted(cpu, chosen)
-    for n in (1, 40, 300):
+    backend = LikeAGpu(cpu, chosen)
+    for n in (1, 150):
         for told, request in edge_multiplications.requests(bench.Case(op, (*chosen.curves, "bn254")[0], n)):
             assert wrong(request, backend.result(request)) == (None, 1), (n, told)
     nothing, _ = bench.blank(bench.Case(op, "bn254", 0))

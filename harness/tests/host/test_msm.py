@@ -134,6 +134,15 @@ def test_rows_of_a_gpu(kernels: Backend, curve: Curve, name: GroupName, log: int
     assert Multiplication(curve, name, scalars, known.points).answer(kernels, always(made)) == [known.total(scalars)]
 
 
+@pytest.mark.parametrize("log", [12, 16])
+def test_chunks_by_rows_of_a_gpu(kernels: Backend, log: int) -> None:
+    known = Multiples(BN254, "g1", "chunks by a GPU's rows", 150)
+    rng = random.Random(log)
+    scalars = [rng.choice((0, 1, 1, BN254.order - 1, rng.randrange(2**256))) for _ in range(150)]
+    made = replace(msm_row("cuda", "sm_90", BN254, "g1", 1 << log), chunk=MAX_CHUNK)
+    assert Multiplication(BN254, "g1", scalars, known.points).answer(kernels, always(made)) == [known.total(scalars)]
+
+
 @pytest.mark.parametrize("width", [16, 17])
 @BOTH_MODES
 def test_many_points_in_wide_windows(kernels: Backend, many: Multiples, width: int, constant: bool) -> None:
