@@ -7,14 +7,12 @@ times in 2^20, the rest uniform.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from weakref import WeakKeyDictionary
 
-import gmpy2
 import numpy as np
 
-from limbd.harness.groups import group_of
 from limbd.harness.inputs import UNIFORM
 from limbd.harness.multiplications import Multiples
 from limbd.harness.textio import InputError
@@ -25,7 +23,6 @@ from limbd.ops.params import curves
 from limbd.ops.params.base import LIMB_BITS
 from limbd.ops.params.curves import Curve, GroupName
 from limbd.ops.params.layout import PLAIN_LIMBS, from_ints
-from limbd.ops.reference.curve import Point, times
 from limbd.ops.reference.msm import decode_points, encode_points
 
 SKEW, WITNESS = "skew", "witness"
@@ -93,21 +90,18 @@ def batch(op: Op, call: Call, inputs: str, seed: int) -> tuple[Request, Limbs]:
     curve = curves.by_low_byte(call.param & CURVE)
     assert curve is not None, "whoever asks has looked"
     known = chain(curve, op.group, min(CHAIN, call.n // vectors_of(call.param)))
-    return repeating(op, call, known.points, known.logarithms, scalars(curve, call.n, inputs, seed))
+    return repeating(op, call, known, scalars(curve, call.n, inputs, seed))
 
 
-def repeating(
-    op: Msm, call: Call, points: Sequence[Point], logarithms: Sequence[int], scalars: Limbs
-) -> tuple[Request, Limbs]:
-    """A request of these points and scalars (rows) over and over, which wrong() judges by the points' logarithms; and the
-    payload that its arrays are views of."""
+def repeating(op: Msm, call: Call, known: Multiples, scalars: Limbs) -> tuple[Request, Limbs]:
+    """A request of these points and scalars (rows) over and over, which wrong() can judge; and the payload that its arrays are
+    views of."""
     payload = np.empty((op.payload_bytes(call) or 0) // 4, dtype="<u4")
     request = op.decode(call, payload.data.cast("B"))
-    curve = op.question(request).curve
-    rows = np.frombuffer(encode_points(points, curve, group_of(curve, op.group)), "<u4").reshape(len(points), -1)
-    for name, given in (("points", rows), ("scalars", scalars)):
-        request.arrays[name][:] = _repeated(given, len(request.arrays[name]))
-    _logarithms[request] = logarithms
+    points = np.frombuffer(encode_points(known.points, known.curve, known.group), "<u4").reshape(len(known.points), -1)
+    for name, rows in (("points", points), ("scalars", scalars)):
+        request.arrays[name][:] = _repeated(rows, len(request.arrays[name]))
+    _known[request] = known
     return request, payload
 
 
@@ -122,8 +116,8 @@ def chain(curve: Curve, name: GroupName, count: int) -> Multiples:
     return Multiples(curve, name, "measured", count)
 
 
-# Of the points of requests that repeating() has made.
-_logarithms: WeakKeyDictionary[Request, Sequence[int]] = WeakKeyDictionary()
+# The bases of requests that repeating() has made.
+_known: WeakKeyDictionary[Request, Multiples] = WeakKeyDictionary()
 
 
 def scalars(curve: Curve, n: int, inputs: str, seed: int) -> Limbs:
@@ -150,26 +144,22 @@ def scalars(curve: Curve, n: int, inputs: str, seed: int) -> Limbs:
 
 def wrong(request: Request, result: Limbs) -> tuple[int | None, int]:
     """The first wrong vector of a request of repeating(), or None, and how many were compared: all."""
-    op, vectors = request.op, vectors_of(request.param)
-    assert isinstance(op, Msm)
-    curve = op.question(request).curve
-    group, known = group_of(curve, op.group), _logarithms[request]
-    parts = np.split(request.arrays["scalars"], vectors)
-    right = [multiple(curve, op.group, _logarithm(vector, known)) for vector in parts]
-    got = decode_points(result.tobytes(), curve, group)
+    known = _known[request]
+    vectors = vectors_of(request.param)
+    right = [known.point(logarithm(vector, known)) for vector in _split(request.arrays["scalars"], vectors)]
+    got = decode_points(result.tobytes(), known.curve, known.group)
     return next((i for i, (a, b) in enumerate(zip(got, right, strict=True)) if a != b), None), vectors
 
 
-def multiple(curve: Curve, name: GroupName, logarithm: int) -> Point:
-    """Of the generator."""
-    return times(logarithm % curve.order, group_of(curve, name).generator, gmpy2.mpz(curve.base.modulus))
+def _split(array: Limbs, vectors: int) -> list[Limbs]:
+    return np.split(array, vectors)
 
 
-def _logarithm(vector: Limbs, known: Sequence[int]) -> int:
-    """Of the sum: scalars of equal bases are added up limb by limb, which 64 bits hold for 2^32 of them."""
-    period = len(known)
-    whole = len(vector) // period * period
-    sums = vector[:whole].reshape(-1, period, PLAIN_LIMBS).sum(axis=0, dtype=np.uint64)
+def logarithm(vector: Limbs, known: Multiples) -> int:
+    """Of the sum of tiled bases: scalars of equal ones are added up limb by limb, which 64 bits hold for 2^32 of them."""
+    distinct = len(known.points)
+    whole = len(vector) // distinct * distinct
+    sums = vector[:whole].reshape(-1, distinct, PLAIN_LIMBS).sum(axis=0, dtype=np.uint64)
     sums[: len(vector) - whole] += vector[whole:]
     weights = [sum(int(limb) << LIMB_BITS * i for i, limb in enumerate(row)) for row in sums]
-    return sum(w * k for w, k in zip(weights, known, strict=True))
+    return sum(w * k for w, k in zip(weights, known.logarithms, strict=True))

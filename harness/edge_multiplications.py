@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from limbd.harness import bench
-from limbd.harness.bench_multiplications import multiple, repeating
+from limbd.harness.bench_multiplications import repeating
+from limbd.harness.multiplications import Multiples
 from limbd.ops import by_name
 from limbd.ops.base import Request
 from limbd.ops.msm import Msm, vectors_of
@@ -47,9 +48,8 @@ def requests(case: bench.Case) -> Iterator[tuple[str, Request]]:
     op, curve, vectors = by_name(case.op), case.curve, vectors_of(case.param)
     assert isinstance(op, Msm) and curve is not None
     for edge in edges(curve.order):
-        points = [multiple(curve, op.group, logarithm) for logarithm in edge.logarithms]
-        scalars = from_ints(edge.scalars, PLAIN_LIMBS)
-        yield edge.name, repeating(op, case.call, points, edge.logarithms, scalars)[0]
+        known = Multiples.of(curve, op.group, edge.logarithms)
+        yield edge.name, repeating(op, case.call, known, from_ints(edge.scalars, PLAIN_LIMBS))[0]
     for n in (case.n - vectors, case.n + vectors):
         if n > 0:
             yield f"{n} scalars", bench.request_of(dataclasses.replace(case, n=n), n)
