@@ -339,13 +339,9 @@ def request_of(case: Case, seed: int) -> Request:
 
 def batch_of(case: Case, seed: int) -> tuple[Request, Limbs]:
     """request_of(), and the payload that its arrays are views of."""
-    op, call = by_name(case.op), case.call
     if case.curve:
-        return bench_multiplications.batch(op, call, case.inputs, seed)
-    payload = np.zeros((op.payload_bytes(call) or 0) // 4, dtype="<u4")
-    if call.field is None:
-        payload[:8] = np.frombuffer(case.value.to_bytes(32, "little"), "<u4")
-    request = op.decode(call, payload.data.cast("B"))
+        return bench_multiplications.batch(by_name(case.op), case.call, case.inputs, seed)
+    request, payload = blank(case)
     generator = np.random.Generator(np.random.Philox(seed))
     for name, array in request.arrays.items():
         if name != "e" and case.inputs in STRUCTURED:
@@ -356,6 +352,15 @@ def batch_of(case: Case, seed: int) -> tuple[Request, Limbs]:
             if name != "e":
                 below(array, case.value, generator)
     return request, payload
+
+
+def blank(case: Case) -> tuple[Request, Limbs]:
+    """A request whose operands are zeros, and the payload that its arrays are views of."""
+    op, call = by_name(case.op), case.call
+    payload = np.zeros((op.payload_bytes(call) or 0) // 4, dtype="<u4")
+    if op.modulus_in_payload and call.field is None:
+        payload[:8] = np.frombuffer(case.value.to_bytes(32, "little"), "<u4")
+    return op.decode(call, payload.data.cast("B")), payload
 
 
 def zero_rows(result: Limbs) -> int:

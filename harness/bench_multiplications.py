@@ -28,8 +28,12 @@ from limbd.ops.reference.msm import decode_points, encode_points
 SKEW, WITNESS = "skew", "witness"
 KINDS = (SKEW, WITNESS)
 
-# Different bases; the others repeat them.
-CHAIN = 1024
+# Different bases; the others repeat them. Sums of a chain's points meet other points of it, and each time that costs a thread
+# its slow path: with 1,024 points that is so in every tenth warp where a bucket has 32 entries, with so many in one of 400.
+CHAIN = 1 << 15
+
+# So many rows are repeated at a time.
+BLOCK = 1024
 
 # Of a witness: how often one value comes, of so many scalars.
 REPEATED, REPEATED_OF = 11_758, 1 << 20
@@ -75,28 +79,44 @@ def param_of(curve: Curve) -> int:
     return curve.id & CURVE
 
 
+def variant(*, vectors: int = 1, constant: bool = False) -> int:
+    """A request's param but for the curve."""
+    return (vectors - 1) << VECTORS_SHIFT | constant * CONSTANT_WORK
+
+
 def batch(op: Op, call: Call, inputs: str, seed: int) -> tuple[Request, Limbs]:
     """A request, and the payload that its arrays are views of."""
     assert isinstance(op, Msm)
+    curve = curves.by_low_byte(call.param & CURVE)
+    assert curve is not None, "whoever asks has looked"
+    known = chain(curve, op.group, min(CHAIN, call.n // vectors_of(call.param)))
+    return repeating(op, call, known, scalars(curve, call.n, inputs, seed))
+
+
+def repeating(op: Msm, call: Call, known: Multiples, scalars: Limbs) -> tuple[Request, Limbs]:
+    """A request of these points and scalars (rows) over and over, which wrong() can judge; and the payload that its arrays are
+    views of."""
     payload = np.empty((op.payload_bytes(call) or 0) // 4, dtype="<u4")
     request = op.decode(call, payload.data.cast("B"))
-    curve = op.question(request).curve
-    known = chain(curve, op.group)
-    points = np.frombuffer(encode_points(known.points, curve, known.group), "<u4").reshape(CHAIN, -1)
-    tiled = request.arrays["points"]
-    for start in range(0, len(tiled), CHAIN):
-        tiled[start : start + CHAIN] = points[: len(tiled) - start]
-    request.arrays["scalars"][:] = scalars(curve, call.n, inputs, seed)
+    points = np.frombuffer(encode_points(known.points, known.curve, known.group), "<u4").reshape(len(known.points), -1)
+    for name, rows in (("points", points), ("scalars", scalars)):
+        request.arrays[name][:] = _repeated(rows, len(request.arrays[name]))
     _known[request] = known
     return request, payload
 
 
+def _repeated(rows: Limbs, n: int) -> Limbs:
+    if len(rows) == n:
+        return rows
+    return np.resize(np.tile(rows, (-(-BLOCK // len(rows)), 1)), (n, rows.shape[1]))
+
+
 @cache
-def chain(curve: Curve, name: GroupName) -> Multiples:
-    return Multiples(curve, name, "measured", CHAIN)
+def chain(curve: Curve, name: GroupName, count: int) -> Multiples:
+    return Multiples(curve, name, "measured", count)
 
 
-# The bases of requests that batch() has made.
+# The bases of requests that repeating() has made.
 _known: WeakKeyDictionary[Request, Multiples] = WeakKeyDictionary()
 
 
@@ -123,7 +143,7 @@ def scalars(curve: Curve, n: int, inputs: str, seed: int) -> Limbs:
 
 
 def wrong(request: Request, result: Limbs) -> tuple[int | None, int]:
-    """The first wrong vector of a request of batch(), or None, and how many were compared: all."""
+    """The first wrong vector of a request of repeating(), or None, and how many were compared: all."""
     known = _known[request]
     vectors = vectors_of(request.param)
     right = [known.point(logarithm(vector, known)) for vector in _split(request.arrays["scalars"], vectors)]

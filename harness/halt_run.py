@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,23 +19,37 @@ from typing import Any
 
 import numpy as np
 
-from limbd.harness import bench, exhaustive, fuzz, kat, long_batches, machine, report, transforms
+from limbd.harness import (
+    bench,
+    bench_multiplications,
+    edge_multiplications,
+    exhaustive,
+    fuzz,
+    kat,
+    long_batches,
+    machine,
+    report,
+    transforms,
+)
+from limbd.harness.candidate_units import units_of
 from limbd.harness.candidates import Candidate, Options, resolve
 from limbd.harness.halt import CORRECTNESS, PAIR
 from limbd.harness.inputs import Residues, operands
 from limbd.harness.kat import first_difference
+from limbd.harness.plan_cases import asked_of, param_of, plain
 from limbd.harness.plans import Plan, PlanCase
 from limbd.harness.report import Record
 from limbd.harness.targets import BackendTarget
+from limbd.harness.textio import InputError
 from limbd.ops import by_name
-from limbd.ops.base import LaunchPlan, Limbs, Request, Traits
+from limbd.ops.base import LaunchPlan, Limbs, Request, Traits, Unit
 from limbd.ops.domain import field_of
 from limbd.ops.ntt import NTT
 from limbd.ops.params import fields
 from limbd.ops.params.base import Field
+from limbd.ops.params.curves import CURVES
 from limbd.ops.params.layout import from_ints
 from limbd.ops.status import LimbdError
-from limbd.ops.transform_shape import Order
 from limbd.worker.device.base import BackendInfo, Outcome
 from limbd.worker.device.measurement import Measurable, Measurement
 
@@ -44,6 +58,8 @@ FUZZ_ELEMENTS = 100_000
 LONG_FUZZ_ELEMENTS = 1_000_000
 # Questions of transforms have two thousand at the most, and each field costs a compilation.
 TRANSFORM_FUZZ_ELEMENTS = 50_000
+# The reference takes some milliseconds for each of so many scalars.
+MULTIPLICATION_FUZZ_ELEMENTS = 2_000
 
 # Recipes of up to 2^14 elements: what two passes of every split do, in a second.
 LARGEST_RECIPE = 14
@@ -95,6 +111,7 @@ def run_plan(plan: Plan, backend: Measurable, path: Path, commit: str, *, second
     head = report.run_record("halt", {"plan": plan.number, **machine.facts(backend)}, commit)
     resume = path.exists() and not commit.endswith("-dirty")
     run = Run(plan, backend, report.Journal(path, head, resume=resume), time.monotonic() + seconds, only, say)
+    _prepare(run)
     wrong = {r["candidate"] for r in report.read(path) if r.get("ok") is False}
     for candidate in plan.candidates:
         if candidate in wrong or not _check_candidate(run, candidate, sides[candidate]):
@@ -106,6 +123,14 @@ def run_plan(plan: Plan, backend: Measurable, path: Path, commit: str, *, second
             if asked and not _measure(run, case, candidate, sides):
                 wrong.add(candidate)
     return not run.unreached
+
+
+def _prepare(run: Run) -> None:
+    """Compiles what multi-scalar multiplications take, all at once: one is a handful of units, each of which takes seconds."""
+    prepare: Callable[[Iterable[Unit]], None] | None = getattr(run.backend, "prepare", None)
+    if prepare and bench_multiplications.is_multiplication(run.plan.op):
+        traits = dataclasses.replace(run.backend.traits(), whole=True)
+        prepare(units_of(run.plan, traits, constant_too=True))
 
 
 # --- correctness --------------------------------------------------------------------------------------------------------
@@ -132,9 +157,11 @@ def _check_candidate(run: Run, candidate: str, side: Candidate) -> bool:
 
 
 def _target(run: Run, side: Candidate) -> BackendTarget:
-    """Who answers. Transforms in toy fields are left to the exhaustive run: every field has kernels of its own to compile."""
+    """Who answers. Toy fields of transforms, and toy curves, are left to the exhaustive run: each has kernels of its own to
+    compile."""
     target = BackendTarget(Substituted(run.backend, side))
     target.toys = by_name(run.plan.op).elementwise
+    target.curves = side.curves
     return target
 
 
@@ -148,17 +175,23 @@ def _fuzz(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
     op = run.plan.op
     elements = TRANSFORM_FUZZ_ELEMENTS if not by_name(op).elementwise else FUZZ_ELEMENTS
     elements = LONG_FUZZ_ELEMENTS if op == long_batches.OP else elements
+    elements = MULTIPLICATION_FUZZ_ELEMENTS if bench_multiplications.is_multiplication(op) else elements
     found = fuzz.run(_target(run, side), seed=run.plan.number, ops=[op], elements=elements)
     return [failure.text for failure in found.failures], sum(found.elements.values())
 
 
 def _exhaustive(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
+    toys = {curve.name for curve in CURVES if curve.toy}
+    if side.curves and not toys <= set(side.curves):
+        raise InputError(f"{candidate} serves {', '.join(side.curves)} alone, and exhaustive runs are of toy curves")
     return exhaustive.run(Substituted(run.backend, side), by_name(run.plan.op))
 
 
 def _edges(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
     """Hard operands modulo the plan's own moduli, with every set of options that is measured, n around blocks; of transforms
-    the sizes that are measured."""
+    the sizes that are measured, and of multi-scalar multiplications those and their neighbours."""
+    if bench_multiplications.is_multiplication(run.plan.op):
+        return _multiplication_edges(run, candidate, side)
     if not by_name(run.plan.op).elementwise:
         return _transform_edges(run, candidate, side)
     failures: list[str] = []
@@ -181,7 +214,7 @@ def _transform_edges(run: Run, candidate: str, side: Candidate) -> tuple[list[st
     failures: list[str] = []
     compared = 0
     op = run.plan.op
-    asked = dict.fromkeys((case.modulus, _param(op, case), case.options) for case in run.plan.cases_of(candidate))
+    asked = dict.fromkeys((case.modulus, param_of(op, case), case.options) for case in run.plan.cases_of(candidate))
     for modulus, param, options in asked:
         target = Substituted(run.backend, side, dict(options))
         request = _edge_request(op, modulus, param)
@@ -197,6 +230,23 @@ def _transform_edges(run: Run, candidate: str, side: Candidate) -> tuple[list[st
             compared += request.n
         told = f"{op} mod {modulus} param={param:#x} {dict(options) or ''}"
         failures += [f"{told} first at index {index}" for index in found if index is not None]
+    return failures, compared
+
+
+def _multiplication_edges(run: Run, candidate: str, side: Candidate) -> tuple[list[str], int]:
+    """Everything of edge_multiplications on the plan's curves and at its sizes, every sum judged."""
+    failures: list[str] = []
+    compared = 0
+    op = run.plan.op
+    cases = run.plan.cases_of(candidate)
+    for asked, options in dict.fromkeys((plain(op, case), case.options) for case in cases):
+        target = Substituted(run.backend, side, dict(options))
+        for told, request in edge_multiplications.requests(asked):
+            bad, right = bench_multiplications.wrong(request, target.result(request))
+            compared += right
+            if bad is not None:
+                given = f" {dict(options)}" if options else ""
+                failures.append(f"{asked.name}{given} {told}: wrong in vector {bad}")
     return failures, compared
 
 
@@ -265,7 +315,7 @@ class Substituted:
         """Nothing was registered."""
 
     def start(self, request: Request, plan: LaunchPlan, result: memoryview) -> Outcome:
-        if request.n == 0:
+        if result.nbytes == 0:
             return Outcome()
         np.frombuffer(result, np.uint8)[:] = 0xA5
         return self._backend.run(request, self._side.plan(request, self.traits(), self._options), result)
@@ -309,10 +359,6 @@ def _measure(run: Run, case: PlanCase, candidate: str, sides: dict[str, Candidat
     return True
 
 
-def _param(op: str, case: PlanCase) -> int:
-    return bench.param_of_one(op, case.n, Order[case.order.upper()] if case.order else Order.NN)
-
-
 @lru_cache(maxsize=1)
 def _requests(asked: bench.Case) -> tuple[Request, ...]:
     """The input sets, which all candidates share."""
@@ -327,8 +373,7 @@ class CandidateWrong(AssertionError):
 
 def measure_pair(plan: Plan, case: PlanCase, backend: Measurable, incumbent: Candidate, candidate: Candidate) -> Record:
     """Samples of both sides in turn: A B A B. Raises CandidateWrong, and WrongResult where the incumbent is wrong."""
-    param = _param(plan.op, case)
-    asked = bench.Case(plan.op, case.modulus, case.n, case.samples, case.back_to_back, case.inputs, param)
+    asked = asked_of(plan.op, case)
     requests = _requests(asked)
     traits = dataclasses.replace(backend.traits(), whole=True)
     plans = [side.plan(requests[0], traits, dict(case.options)) for side in (incumbent, candidate)]

@@ -153,6 +153,9 @@ def _judge(target: Target, batch: Vectors, report: Report) -> None:
 def _judge_recipe(target: Target, recipe: AnyRecipe, report: Report) -> None:
     """All results of a recipe pass or fail together."""
     row, told = report.named(recipe.op, "recipes"), f"FAILED {recipe.op} recipe {recipe.name}"
+    if not can_ask(target, recipe.op, recipe.residues):
+        row.skipped += recipe.n
+        return
     operands = recipe.operands()
     if target.most_bytes is not None and sum(array.nbytes for array in operands.values()) > target.most_bytes:
         row.skipped += recipe.n

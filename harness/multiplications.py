@@ -89,6 +89,14 @@ class Multiples:
             self.points.append(point)
             point = plus(point, difference, self._p)
 
+    @classmethod
+    def of(cls, curve: Curve, name: GroupName, logarithms: Sequence[int]) -> Multiples:
+        """Those with these logarithms, each by a multiplication of its own."""
+        made = cls(curve, name, "", 0)
+        made.logarithms = list(logarithms)
+        made.points = [made.point(logarithm) for logarithm in logarithms]
+        return made
+
     def point(self, logarithm: int) -> Point:
         return times(logarithm % self.curve.order, self.group.generator, self._p)
 

@@ -34,6 +34,7 @@ TOML between two lines `+++`:
 | commit | of a closed plan: the commit that has its code |
 | `[halt]` | the rule: metric (kernel_ms: device time of the launches), min_samples a side, correctness (kat, edges, fuzz, exhaustive), backend (default cuda), choose (best: one candidate is promoted; each: every one that passes) |
 | `[[halt.cases]]` | modulus, n (one or a list; of ops on whole transforms, of a single one), min_speedup; optional: order (of ntt: nn, nr, rn or rr), back_to_back (rounds in a sample), options (told to the sides), inputs (uniform, ones or powers-of-two), candidate (only this one, or these), incumbent (another one), checked (results compared with the reference) |
+| of multi-scalar multiplications | curve in place of modulus, n points; optional: vectors (of scalars, for the same points), constant (true: constant work), inputs (uniform, skew or witness); no order and no checked: every sum is compared |
 | `[[halt.guards]]` | the same with min_guard_speedup: what must not become slower |
 | `[[sweep]]` | the same without a factor, and with samples of its own: measured for the record |
 | `[[threshold_changes]]` | date and reason, one for each change of `[halt]` after the first commit |

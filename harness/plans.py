@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from limbd.harness import bench_multiplications
 from limbd.harness.inputs import STRUCTURED, UNIFORM
 from limbd.harness.textio import InputError
 from limbd.ops import OPS, by_name
+from limbd.ops.msm import MAX_VECTORS
 from limbd.ops.ntt import NTT
 from limbd.ops.params import fields
+from limbd.ops.transform_op import TransformOp
 from limbd.ops.transform_shape import Order
 
 FOLDER = Path(__file__).resolve().parents[1] / "plans"
@@ -44,8 +47,9 @@ class PlanError(InputError):
 
 @dataclass(frozen=True)
 class PlanCase:
-    """One thing to measure. modulus: a field's name or hexadecimal. n: elements; of ops on whole transforms, of one. order: of
-    ntt, one of ORDERS; "" for the natural one, and of other ops. back_to_back: rounds in a sample. options: what
+    """One thing to measure. modulus: a field's name or hexadecimal; of multi-scalar multiplications the curve's name. n:
+    elements; of ops on whole transforms, of one; of multi-scalar multiplications, points. vectors, constant: of these, how many
+    vectors of scalars there are, and whether the work is constant. order: of ntt, one of ORDERS; "" for the natural one, and of other ops. back_to_back: rounds in a sample. options: what
     the sides are told beyond the request. threshold: how many times faster than the incumbent the candidate has to be;
     None: measured for the record, not judged. only: the candidates it is for, none named: all. incumbent: whom it is
     against. samples: taken of each side. checked: results compared with the reference, None as many as always. inputs:
@@ -63,6 +67,8 @@ class PlanCase:
     samples: int
     checked: int | None
     inputs: str
+    vectors: int = 1
+    constant: bool = False
 
     @property
     def name(self) -> str:
@@ -71,7 +77,9 @@ class PlanCase:
         options = "".join(f" {key}={json.dumps(value)}" for key, value in self.options)
         drawn = f" {self.inputs}" if self.inputs != UNIFORM else ""
         order = f" {self.order}" if self.order else ""
-        return f"{self.modulus} n={self.n}{order}{rounds}{options}{drawn} against {self.incumbent}"
+        vectors = f" vectors={self.vectors}" if self.vectors > 1 else ""
+        work = " constant" if self.constant else ""
+        return f"{self.modulus} n={self.n}{vectors}{work}{order}{rounds}{options}{drawn} against {self.incumbent}"
 
 
 @dataclass(frozen=True)
@@ -152,7 +160,10 @@ def parse(text: str, path: Path) -> Plan:
     halt = table.table("halt")
     incumbent, listed = table.side("incumbent"), table.names("candidate")
     min_samples = halt.count("min_samples")
-    common = (incumbent, listed, min_samples)
+    op = table.text("op")
+    if op not in (each.name for each in OPS):
+        raise PlanError(f"{path.name}: op is {op!r}, which is none")
+    common = (op, incumbent, listed, min_samples)
     cases = [
         case
         for key in ("cases", "guards")
@@ -163,7 +174,7 @@ def parse(text: str, path: Path) -> Plan:
     plan = Plan(
         path=path,
         title=table.text("title"),
-        op=table.text("op"),
+        op=op,
         state=table.choice("state", STATES),
         incumbent=incumbent,
         candidates=listed,
@@ -208,22 +219,18 @@ def rule_of(text: str) -> str:
 
 
 def _cases(
-    entry: _Table, common: tuple[str, tuple[str, ...], int], *, guard: bool, judged: bool = True
+    entry: _Table, common: tuple[str, str, tuple[str, ...], int], *, guard: bool, judged: bool = True
 ) -> list[PlanCase]:
-    """An entry of cases, guards or sweep: one case for each of its n. common: the plan's incumbent, candidates and
+    """An entry of cases, guards or sweep: one case for each of its n. common: the plan's op, incumbent, candidates and
     samples."""
-    incumbent, candidates, samples = common
+    op, incumbent, candidates, samples = common
     threshold = entry.factor("min_guard_speedup" if guard else "min_speedup") if judged else None
     only = entry.names("candidate", ())
     for name in only:
         if name not in candidates:
             raise PlanError(f"{entry.where}: {name!r} is not among the plan's candidates")
-    modulus = entry.text("modulus")
-    if fields.by_name(modulus) is None and not re.fullmatch(r"[0-9a-f]+", modulus):
-        raise PlanError(f"{entry.where}: modulus {modulus!r} is neither a field's name nor hexadecimal")
     shared: dict[str, Any] = {
-        "modulus": modulus,
-        "order": entry.choice("order", ("", *ORDERS), ""),
+        **(_multiplied(entry, op) if bench_multiplications.is_multiplication(op) else _modular(entry)),
         "back_to_back": entry.count("back_to_back", 1),
         "options": tuple(sorted(entry.plain("options").items())),
         "threshold": threshold,
@@ -231,22 +238,50 @@ def _cases(
         "only": only,
         "incumbent": entry.side("incumbent", incumbent),
         "samples": samples if judged else entry.count("samples", samples),
-        "checked": entry.count("checked", None),
-        "inputs": entry.choice("inputs", (UNIFORM, *STRUCTURED), UNIFORM),
     }
     made = [PlanCase(n=n, **shared) for n in entry.counts("n")]
     entry.nothing_else()
     return made
 
 
+def _modular(entry: _Table) -> dict[str, Any]:
+    """What is asked of ops modulo something."""
+    modulus = entry.text("modulus")
+    if fields.by_name(modulus) is None and not re.fullmatch(r"[0-9a-f]+", modulus):
+        raise PlanError(f"{entry.where}: modulus {modulus!r} is neither a field's name nor hexadecimal")
+    return {
+        "modulus": modulus,
+        "order": entry.choice("order", ("", *ORDERS), ""),
+        "checked": entry.count("checked", None),
+        "inputs": entry.choice("inputs", (UNIFORM, *STRUCTURED), UNIFORM),
+    }
+
+
+def _multiplied(entry: _Table, op: str) -> dict[str, Any]:
+    """What is asked of multi-scalar multiplications, of which every result is checked."""
+    curve, vectors = entry.text("curve"), entry.count("vectors", 1)
+    try:
+        bench_multiplications.curve_of(op, curve)
+    except InputError as error:
+        raise PlanError(f"{entry.where}: {error}") from None
+    if vectors > MAX_VECTORS:
+        raise PlanError(f"{entry.where}: vectors is {vectors}, above {MAX_VECTORS}")
+    return {
+        "modulus": curve,
+        "vectors": vectors,
+        "constant": entry.flag("constant"),
+        "order": "",
+        "checked": None,
+        "inputs": entry.choice("inputs", (UNIFORM, *bench_multiplications.KINDS), UNIFORM),
+    }
+
+
 def _check(plan: Plan) -> None:
     """What no single key tells."""
-    if plan.op not in (op.name for op in OPS):
-        raise PlanError(f"{plan.path.name}: op is {plan.op!r}, which is none")
     for case in plan.cases:
         if case.order and plan.op != NTT.name:
             raise PlanError(f"{plan.path.name}: {case.name}: {plan.op} has no order")
-        if not by_name(plan.op).elementwise and case.n & (case.n - 1):
+        if isinstance(by_name(plan.op), TransformOp) and case.n & (case.n - 1):
             raise PlanError(f"{plan.path.name}: {case.name}: n is no power of two")
     for candidate in plan.candidates:
         judged = [case for case in plan.cases_of(candidate) if case.threshold is not None and not case.guard]
@@ -326,6 +361,11 @@ class _Table:
             if not _SIDE.fullmatch(name):
                 raise PlanError(f"{self.where}: {key} is {name!r}, not op:NAME or candidate:NNNN/NAME")
         return names
+
+    def flag(self, key: str) -> bool:
+        """A truth value, false where it is not there."""
+        value: bool = self._take(key, bool, "true or false", False)
+        return value
 
     def count(self, key: str, default: object = _REQUIRED) -> Any:
         if default is not _REQUIRED and key not in self._left:

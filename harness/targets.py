@@ -11,6 +11,9 @@ import numpy as np
 from limbd.harness.inputs import PLAIN_BITS, Residues
 from limbd.ops import by_name
 from limbd.ops.base import LIMB_BYTES, Call, Limbs, Op, Traits
+from limbd.ops.msm import CURVE, Msm
+from limbd.ops.params import curves
+from limbd.ops.params.curves import Curve
 from limbd.ops.params.fields import by_modulus
 from limbd.ops.params.layout import pack
 from limbd.worker.config import Limits
@@ -28,12 +31,14 @@ HEAD_BYTES = 3 * 32
 class Target(Protocol):
     """Answers one batch. name: as in `--backend` or `--connect`, for reproducers. fields: it can be asked by a field's
     parameters; if not, the modulus has to stand in the payload. toys: it serves toy fields where an op takes registered
-    fields alone. traits: what plans are made for, where that is known. most_bytes: of operands in one question, as a worker of
+    fields alone. curves: of multi-scalar multiplications, the names of those that it serves; none named: all.
+    traits: what plans are made for, where that is known. most_bytes: of operands in one question, as a worker of
     usual limits takes them; None: any."""
 
     name: str
     fields: bool
     toys: bool
+    curves: tuple[str, ...]
     most_bytes: int | None
 
     @property
@@ -49,6 +54,7 @@ class BackendTarget:
 
     fields = True
     toys = True
+    curves: tuple[str, ...] = ()
     most_bytes: int | None = None
 
     def __init__(self, backend: Backend) -> None:
@@ -82,6 +88,7 @@ class ClientTarget:
 
     fields = False
     toys = False
+    curves: tuple[str, ...] = ()
     traits = None
     most_bytes: int | None = Limits().payload - HEAD_BYTES
 
@@ -114,9 +121,18 @@ def payload_of(op: str, residues: Residues, operands: Mapping[str, Limbs]) -> Li
 
 def can_ask(target: Target, op: str, residues: Residues) -> bool:
     """Whether the target can be asked at all."""
+    if isinstance(by_name(op), Msm):
+        return _serves(target, curves.by_low_byte(residues.param & CURVE))
     field = by_modulus(residues.modulus)
     served = target.toys or field is None or not field.toy or by_name(op).elementwise
     return served and (target.fields or residues.modulus.bit_length() <= PLAIN_BITS)
+
+
+def _serves(target: Target, curve: Curve | None) -> bool:
+    """Curves that there are not are for the target to refuse."""
+    if curve is None:
+        return True
+    return (target.toys or not curve.toy) and (not target.curves or curve.name in target.curves)
 
 
 def asked_as(target: Target, residues: Residues) -> Residues:

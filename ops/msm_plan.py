@@ -145,7 +145,7 @@ def _last_scan(shape: Shape, counts: Place) -> Iterator[Launch]:
     classes = Part("counts", LIMB_BYTES * shape.sort_counts)
     yield from _scan(shape, buckets, "starts", classes, CHUNKS, counts)
     cursors = Part("counts", LIMB_BYTES * (shape.sort_counts + shape.chunk_length))
-    values = {"buckets": buckets, "length": shape.chunk_length, "slots": shape.spills}
+    values = {"buckets": buckets, "length": shape.chunk_length, "fill": shape.chunk_fill, "slots": shape.spills}
     pointers: dict[str, Place | None] = {"classes": classes, "cursors": cursors, "spill_buckets": "spill_buckets_0"}
     threads = -(-buckets // TILE) * SORT_BLOCK
     yield _launch(shape, "msm_chunks", threads, SORT_BLOCK, values, pointers=pointers)
@@ -159,7 +159,7 @@ def _scan(shape: Shape, n: int, starts: str, seconds: Place, form: int, counts: 
     if threads > SORT_BLOCK:
         yield _launch(shape, "msm_scan_sums", threads, SORT_BLOCK, values, pointers=pointers)
     pointers |= {"starts": starts, "seconds": seconds}
-    values["length"] = shape.chunk_length
+    values |= {"length": shape.chunk_length, "fill": shape.chunk_fill if form == CHUNKS else 0}
     yield _launch(shape, "msm_scan_apply", threads, SORT_BLOCK, values, pointers=pointers)
 
 

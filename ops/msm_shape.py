@@ -179,14 +179,27 @@ class Shape:
         return self.length or min(self.row.chunk, max(SHORTEST_CHUNK, -(-2 * self.entries // self.row.fill)))
 
     @property
+    def chunk_fill(self) -> int:
+        """Threads that chunks are made for where there are fewer entries than there could be, which a sort of two passes knows
+        in time; 0: chunks keep their length."""
+        return self.row.fill if self.row.low_bits > 0 else 0
+
+    @property
     def chunks(self) -> int:
         """At most: a short one for each bucket that there is, and whole ones."""
-        return min(self.rows * self.row_buckets, self.entries) + self.entries // self.chunk_length
+        return min(self.rows * self.row_buckets, self.entries) + self._whole_chunks
+
+    @property
+    def _whole_chunks(self) -> int:
+        """At most: of the longest, or where those that there are have twice as many entries as each thread's share, one for
+        every second thread."""
+        shortest = self.entries // min(self.chunk_length, SHORTEST_CHUNK)
+        return min(shortest, max(self.entries // self.chunk_length, self.chunk_fill // 2))
 
     @property
     def spills(self) -> int:
         """That the additions leave, at most: of chunks, the places for them."""
-        return self.entries // self.chunk_length + 1 if self.chunked else self.slices
+        return self._whole_chunks + 1 if self.chunked else self.slices
 
     @property
     def spill_room(self) -> int:

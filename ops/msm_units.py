@@ -79,13 +79,13 @@ _SORT: dict[str, tuple[Member, ...]] = {
         *_in("counts", "sums"),
         *_out("starts", "cursors", "seconds", "totals"),
         Member("n", "u64"),
-        *_words("chunk", "form", "length"),
+        *_words("chunk", "form", "length", "fill"),
     ),
     "msm_chunks": (
         *_in("starts", "classes"),
         *_out("cursors", "chunks", "spill_buckets", "totals"),
         Member("buckets", "u64"),
-        *_words("length", "slots"),
+        *_words("length", "fill", "slots"),
     ),
 }
 

@@ -26,11 +26,15 @@ class Candidate:
     plan: the launches; options are those of the plan's case. Where traits.whole is set it makes one piece.
     reference: what the results have to be; none: the op's own definition. It gets a part of the batch at times.
     hard: more operands to check than every candidate is put to: modulus -> operand name -> values, equally many each.
+    curves: of multi-scalar multiplications, the names of those that it serves; none named: all. It is asked for no other.
+    spills: bytes, stores and loads together, that a function of its kernels may spill on sm_90.
     """
 
     plan: Callable[[Request, Traits, Options], LaunchPlan]
     reference: Callable[[Request, memoryview, Options], None] | None = None
     hard: Callable[[int], Mapping[str, list[int]]] | None = None
+    curves: tuple[str, ...] = ()
+    spills: int = 0
 
 
 def resolve(name: str) -> Candidate:

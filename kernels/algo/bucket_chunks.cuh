@@ -7,7 +7,8 @@
 // first entry / length: the places of a bucket's chunks follow each other, and no two chunks have one, as the next bucket's
 // second chunk begins at least `length` entries after this one's last. Spills are merged as in bucket_sums.cuh.
 //
-// A class is length - size: class 0 are the whole chunks.
+// A class is length - size: class 0 are the whole chunks. The length is that of the launch, or less where there are fewer
+// entries than there could be: a witness's, which fall into few buckets, are to be spread over the device too.
 #pragma once
 
 #include "algo/counting_sort.cuh"
@@ -15,6 +16,9 @@
 namespace bucket_chunks {
 
 constexpr uint32_t NO_BUCKET = 0xFFFFFFFFu, OWN = 0xFFFFFFFFu, MAX_LENGTH = 256;
+
+// Shorter ones would leave more spills than sums.
+constexpr uint32_t SHORTEST = 8;
 
 struct Chunk {
     uint32_t first, size, bucket, spill;  // spill: its place, or OWN where the sum is the bucket's own
@@ -27,6 +31,15 @@ __device__ __forceinline__ Chunk load(const uint32_t* chunks, uint32_t number) {
 
 __device__ __forceinline__ void store(uint32_t* chunks, uint32_t number, const Chunk& chunk) {
     reinterpret_cast<uint4*>(chunks)[number] = make_uint4(chunk.first, chunk.size, chunk.bucket, chunk.spill);
+}
+
+// Entries of a whole chunk. args: length, the most; fill, threads that fill the device, each of which takes half of one, or 0
+// where totals[0], the number of entries, is not there yet.
+template <class Args>
+__device__ __forceinline__ uint32_t length_of(const Args& args) {
+    if (args.fill == 0) return args.length;
+    const uint32_t share = args.totals[0] / args.fill;
+    return min(args.length, max(SHORTEST, share < MAX_LENGTH ? 2 * share + 2 : MAX_LENGTH));
 }
 
 // --- the order ---
@@ -44,7 +57,7 @@ __device__ __forceinline__ void count(uint32_t* classes, uint32_t entries, uint3
 }
 
 // Of each class, in order: counts[c] = the place of the block's first chunk, where it was how many it has. args: classes (the
-// counts over all blocks), cursors (how many places are taken), length. Returns the number of all chunks. Called by all
+// counts over all blocks), cursors (how many places are taken), length (classes). Returns the number of all chunks. Called by all
 // threads of the block.
 template <int WARPS, class Args>
 __device__ __forceinline__ uint32_t take_places(const Args& args, uint32_t* counts, scan::Totals<1, WARPS>& totals) {
@@ -63,9 +76,10 @@ template <int ITEMS, class Args>
 struct Tile {
     const Args& args;
     uint64_t begin;
+    uint32_t length;
     uint32_t whole[ITEMS] = {}, rest[ITEMS] = {};
 
-    __device__ __forceinline__ Tile(const Args& args, uint64_t begin) : args(args), begin(begin) {}
+    __device__ __forceinline__ Tile(const Args& args, uint64_t begin) : args(args), begin(begin), length(length_of(args)) {}
 
     __device__ __forceinline__ uint64_t bucket(int i) const { return begin + threadIdx.x + uint64_t(i) * blockDim.x; }
 
@@ -82,7 +96,7 @@ struct Tile {
         UNROLL
         for (int i = 0; i < ITEMS; ++i) {
             uint32_t first;
-            bucket_chunks::count(counts, entries(i, first), args.length, whole[i], rest[i]);
+            bucket_chunks::count(counts, entries(i, first), length, whole[i], rest[i]);
         }
         __syncthreads();
     }
@@ -92,11 +106,11 @@ struct Tile {
         UNROLL
         for (int i = 0; i < ITEMS; ++i) {
             uint32_t first;
-            const uint32_t size = entries(i, first), number = uint32_t(bucket(i)), wholes = size / args.length;
-            const uint32_t left = size % args.length, last = first + wholes * args.length;
+            const uint32_t size = entries(i, first), number = uint32_t(bucket(i)), wholes = size / length;
+            const uint32_t left = size % length, last = first + wholes * length;
             if (left != 0) {
-                const Chunk chunk = {last, left, number, wholes == 0 ? OWN : last / args.length};
-                store(args.chunks, places[args.length - left] + rest[i], chunk);
+                const Chunk chunk = {last, left, number, wholes == 0 ? OWN : last / length};
+                store(args.chunks, places[length - left] + rest[i], chunk);
             }
             for (uint32_t lanes = __ballot_sync(scan::ALL_LANES, wholes != 0); lanes != 0; lanes &= lanes - 1) {
                 place_wholes(__ffs(int(lanes)) - 1, first, wholes, number, places[0] + whole[i]);
@@ -113,8 +127,8 @@ struct Tile {
         bucket = __shfl_sync(scan::ALL_LANES, bucket, source);
         place = __shfl_sync(scan::ALL_LANES, place, source);
         for (uint32_t j = scan::lane(); j < wholes; j += scan::WARP) {
-            const uint32_t at = first + j * args.length;
-            store(args.chunks, place + j, {at, args.length, bucket, j == 0 ? OWN : at / args.length});
+            const uint32_t at = first + j * length;
+            store(args.chunks, place + j, {at, length, bucket, j == 0 ? OWN : at / length});
         }
     }
 };

@@ -307,10 +307,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_sums(const msm_sc
 // starts[i] = cursors[i] = the sum of the counts before i, and starts[n] = that of all. sums: of the blocks before this one.
 // seconds: with TILES the tiles before i, likewise; with RUNS, for the k-th count that is not 0: the sum before it and its
 // index, and after the last one the sum of all; with CHUNKS how many chunks there are of each class, added to what is there.
-// totals: both sums over all.
+// totals: both sums over all; with CHUNKS and `fill` the first is there already, and is what it was.
 extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_apply(const msm_scan_apply_args args) {
     __shared__ scan::Totals<2, WARPS> totals;
     __shared__ uint32_t classes[bucket_chunks::MAX_LENGTH];
+    const uint32_t length = args.form == CHUNKS ? bucket_chunks::length_of(args) : 0;
     if (args.form == CHUNKS) counting_sort::clear(classes, args.length);
     uint32_t base[2] = {0, 0}, total[2], share[SHARE][2];
     for (uint32_t b = threadIdx.x; b < blockIdx.x; b += THREADS) Sums{}.multiply(base, base, args.sums + 2 * b);
@@ -337,7 +338,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_apply(const msm_s
                 args.seconds[2 * uint64_t(before[1])] = before[0];
                 args.seconds[2 * uint64_t(before[1]) + 1] = uint32_t(i);
             }
-            if (args.form == CHUNKS) bucket_chunks::count(classes, share[k][0], args.length);
+            if (args.form == CHUNKS) bucket_chunks::count(classes, share[k][0], length);
             Sums{}.multiply(before, before, share[k]);
         }
         Sums{}.multiply(base, base, total);
@@ -350,7 +351,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_apply(const msm_s
         args.starts[args.n] = base[0];
         if (args.form == TILES) args.seconds[args.n] = base[1];
         if (args.form == RUNS) args.seconds[2 * uint64_t(base[1])] = base[0];
-        args.totals[0] = base[0];
+        if (args.fill == 0) args.totals[0] = base[0];
         args.totals[1] = base[1];
     }
 }

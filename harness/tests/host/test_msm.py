@@ -160,6 +160,15 @@ def test_rows_of_a_gpu(kernels: Backend, curve: Curve, name: GroupName, log: int
     assert Multiplication(curve, name, scalars, known.points).answer(kernels, always(made)) == [known.total(scalars)]
 
 
+@pytest.mark.parametrize("log", [12, 16])
+def test_chunks_by_rows_of_a_gpu(kernels: Backend, log: int) -> None:
+    known = Multiples(BN254, "g1", "chunks by a GPU's rows", 150)
+    rng = random.Random(log)
+    scalars = [rng.choice((0, 1, 1, BN254.order - 1, rng.randrange(2**256))) for _ in range(150)]
+    made = replace(msm_row("cuda", "sm_90", BN254, "g1", 1 << log), chunk=MAX_CHUNK)
+    assert Multiplication(BN254, "g1", scalars, known.points).answer(kernels, always(made)) == [known.total(scalars)]
+
+
 @pytest.mark.parametrize("width", [16, 17])
 @BOTH_MODES
 def test_many_points_in_wide_windows(kernels: Backend, many: Multiples, width: int, constant: bool) -> None:
@@ -323,6 +332,18 @@ def test_pairs_of_lanes(kernels: Backend, curve: Curve, name: GroupName) -> None
     assert bytes(result) == encode_points(expected, curve, group_of(curve, name))
 
 
+@pytest.mark.parametrize("fill", [3, 40, 5000])
+@pytest.mark.parametrize("length", [2, 8, MAX_CHUNK])
+def test_chunks_are_shorter_where_there_are_fewer_entries(kernels: Backend, length: int, fill: int) -> None:
+    """A sort of two passes knows how many there are: zeros and ones alone, which leave 200 entries of thousands."""
+    many = Multiples(BN254, "g1", "fewer", 300)
+    scalars = [int(i % 3 > 0) for i in range(300)]
+    made = replace(row(5, length, low_bits=2), fill=fill)
+    shape = Shape(BN254, "g1", 300, 1, made, False)
+    assert shape.chunk_fill == fill
+    assert Multiplication(BN254, "g1", scalars, many.points).answer(kernels, always(made)) == [many.total(scalars)]
+
+
 @pytest.mark.parametrize("log", [0, 4, 10, 12, 16, 18, 20, 22, 24])
 def test_chunks_fit_their_places(log: int) -> None:
     """A place for each spill, and one for every chunk however entries are spread."""
@@ -331,6 +352,11 @@ def test_chunks_fit_their_places(log: int) -> None:
     assert SHORTEST_CHUNK <= shape.chunk_length <= MAX_CHUNK
     assert shape.spills > (shape.entries - 1) // shape.chunk_length
     full, rest = divmod(shape.entries, shape.rows * shape.row_buckets)
+    for total in (1, *(shape.entries >> i for i in range(shape.entries.bit_length()))):
+        length = shape.chunk_length
+        if shape.chunk_fill:  # bucket_chunks::length_of
+            length = min(length, max(SHORTEST_CHUNK, 2 * (total // shape.chunk_fill) + 2))
+        assert (total - 1) // length < shape.spills
     even = shape.rows * shape.row_buckets * -(-full // shape.chunk_length) + rest
     assert shape.chunks >= max(even, min(shape.entries, shape.rows * shape.row_buckets))
 

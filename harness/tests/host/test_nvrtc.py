@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from limbd.harness import compile_check
+from limbd.harness.candidate_units import units_of
 from limbd.harness.compile_check import ARCHITECTURES, Allowance, Checked
+from limbd.harness.plans import all_plans
 from limbd.kernels.source import ROOT, Sources
 from limbd.ops.base import Unit
 from limbd.ops.msm_units import kernels
@@ -72,13 +74,32 @@ def test_todays_units_compile_and_nothing_spills(nvrtc: Nvrtc, turn: int) -> Non
     assert not [problem for one in checked for problem in one.problems()]
 
 
+@pytest.mark.timeout(900)
+def test_candidates_of_open_plans_compile_and_spill_no_more_than_they_say(nvrtc: Nvrtc) -> None:
+    """For the architecture that plans are measured on: what is not shipped, of one group each."""
+    allowed = {unit: spills for plan in all_plans() if plan.state == "open" for unit, spills in units_of(plan).items()}
+    shipped = compile_check.all_units(compile_check.MEASURED)
+    own = {unit: spills for unit, spills in allowed.items() if unit not in shipped}
+    chosen = {unit.entry: unit for unit in reversed(own)}.values()
+    checked = compile_check.check(compile_check.MEASURED, nvrtc, chosen)
+    assert all(one.usage for one in checked)
+    problems = [
+        problem
+        for one in checked
+        for problem in one.problems(
+            (Allowance(one.unit.entry, "*", own[one.unit], "-", compile_check.group_of(one.unit)),)
+        )
+    ]
+    assert not problems
+
+
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_every_entry_is_compiled_where_it_can_be(arch: str) -> None:
     # Shapes are compiled in where a row of the tuning asks for it; there are clusters from sm_90 on.
     absent = set() if any(row.compiled for row in transform_rows("cuda", arch)) else {"ntt_compiled"}
     absent |= set() if has_clusters(arch) else {"ntt_lanes_cluster"}
-    # GPUs reduce with points over lanes; with a point a thread the CPU does.
-    absent |= {"msm_reduce"}
+    # GPUs reduce with points over lanes; with a point a thread the CPU does, which also adds by chunks.
+    absent |= {"msm_reduce", "msm_chunks"}
     entries = {file.stem for file in (ROOT / "entry").glob("*.cu")}
     assert {unit.entry for unit in compile_check.all_units(arch)} == entries - absent
 
