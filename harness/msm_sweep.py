@@ -64,30 +64,38 @@ class Entry:
     @property
     def name(self) -> str:
         row = self.row
-        return f"{self.curve.name} {self.group} 2^{self.log} c={row.width} slice={row.slice} resident={row.resident}"
+        work = f"chunk={row.chunk}" if row.chunk else f"slice={row.slice}"
+        more = "".join(f" {name}" for name in ("halves", "pairs") if getattr(row, name))
+        return f"{self.curve.name} {self.group} 2^{self.log} c={row.width} {work} resident={row.resident}{more}"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is varied."""
+    """What is varied. chunks: the longest chunks, in place of slices where there are any. halves, pairs: as of MsmRow, for all rows
+    but the shipped one."""
 
     widths: Sequence[int] = WIDTHS
     slices: Sequence[int] = SLICES
     resident: Sequence[int] = RESIDENT
+    chunks: Sequence[int] = ()
+    halves: bool = False
+    pairs: bool = False
 
 
 def entries(curve: Curve, group: GroupName, log: int, traits: Traits, choice: Choice) -> list[Entry]:
     """The shipped row first."""
     own = msm_row(traits.kind, traits.arch, curve, group, 1 << log)
     rows = {dataclasses.replace(own, source=SOURCE): True}
-    for more, length, resident in product(choice.widths, choice.slices, choice.resident):
+    for more, length, resident in product(choice.widths, choice.chunks or choice.slices, choice.resident):
         width = own.width + more
         if 2 <= width <= curve.scalar.bits + 1:
-            fill = own.fill // own.resident * resident
+            fill = own.fill // own.resident * resident >> choice.pairs
             made = with_width(width, length, own.merge, own.log_segment, resident, SOURCE, fill=fill)
             # What is not varied stays the shipped row's.
             kept = dataclasses.replace(own, width=made.width, low_bits=made.low_bits, source=SOURCE)
-            rows.setdefault(dataclasses.replace(kept, slice=length, resident=resident, fill=fill), False)
+            slice_length, chunk = (kept.slice, length) if choice.chunks else (length, 0)
+            tried = dataclasses.replace(kept, slice=slice_length, chunk=chunk, resident=resident, fill=fill)
+            rows.setdefault(dataclasses.replace(tried, halves=choice.halves, pairs=choice.pairs), False)
     return [Entry(curve, group, log, row, shipped) for row, shipped in rows.items()]
 
 
@@ -182,7 +190,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     end = time.monotonic() + options.seconds
     curve = next(curve for curve, _ in GROUPS if curve.name == options.curve)
-    choice = Choice(options.widths, options.slices, options.resident)
+    varied = options.widths, options.slices, options.resident, options.chunks
+    choice = Choice(*varied, halves=options.halves, pairs=options.pairs)
     config = Config(backend=options.backend, devices=(options.device,), cache=options.cache_dir)
     with measurable(config) as backend:
         head = report.run_record("msm-sweep", machine.facts(backend), options.commit)
@@ -204,6 +213,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--log", type=_numbers, default=(16, 20), metavar="K[,K]", help="of n (default: 16,20)")
     parser.add_argument("--widths", type=_numbers, default=WIDTHS, metavar="D[,D]", help="added to the shipped width")
     parser.add_argument("--slices", type=_numbers, default=SLICES, metavar="L[,L]", help="longest slices")
+    parser.add_argument(
+        "--chunks", type=_numbers, default=(), metavar="L[,L]", help="longest chunks, instead of slices"
+    )
+    parser.add_argument("--halves", action="store_true", help="scalars halved by the endomorphism")
+    parser.add_argument("--pairs", action="store_true", help="two lanes a chunk, in the extension field")
     parser.add_argument("--resident", type=_numbers, default=RESIDENT, metavar="B[,B]", help="blocks a multiprocessor")
     parser.add_argument("--out", type=Path, default=Path("plans/results"), help="folder of the file (%(default)s)")
     parser.add_argument("--name", help="beginning of the file's name (default: the date)")

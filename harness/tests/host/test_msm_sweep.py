@@ -39,6 +39,7 @@ def test_rows_are_measured_on_the_kernels(made_once: Callable[[str], Backend], t
     path = tmp_path / "sweep.jsonl"
     assert sweep(made_once("cpu"), path)
     _, *lines = report.read(path)
+    # Rows of slices: the CPU's own goes by chunks.
     assert [(line["n"], line["shipped"]) for line in lines] == [(n, i == 0) for n in (16, 64) for i in range(3)]
     assert all(line["ok"] and len(line["samples"]) == 2 and line["plan"]["launches"] for line in lines)
 
@@ -65,6 +66,18 @@ def test_a_wrong_sum_is_told(tmp_path: Path) -> None:
     assert not sweep(Wrong(), path)
     lines = [line for line in report.read(path) if line["kind"] == "case"]
     assert len(lines) == 6 and not any(line["ok"] for line in lines)
+
+
+def test_chunks_halves_and_pairs_are_tried() -> None:
+    curve = by_name("bn254")
+    assert curve is not None
+    shipped, *others = entries(curve, "g2", 18, H200, Choice((0, 1), (), (2, 3), (64, 256), halves=True, pairs=True))
+    assert len(others) == 8 and not (shipped.row.halves or shipped.row.pairs)
+    assert {(each.row.width - shipped.row.width, each.row.chunk) for each in others} == {
+        (more, chunk) for more in (0, 1) for chunk in (64, 256)
+    }
+    assert all(each.row.halves and each.row.pairs and each.name.endswith("halves pairs") for each in others)
+    assert {each.row.fill // each.row.resident for each in others} == {shipped.row.fill // shipped.row.resident // 2}
 
 
 @pytest.mark.parametrize("name", ["bn254", "bls12_381", "secp256k1"])
