@@ -306,7 +306,7 @@ class Shape:
         """In memory, and in the numbers that the kernels count with."""
         return (
             self.entries <= MAX_ENTRIES
-            and self.row_entries <= MAX_COUNT
+            and self.levels * (self.bases.count if self.bases else self.count) <= MAX_COUNT
             and self.rows * self.row_buckets < MAX_COUNT
             and self.device_bytes() <= memory
         )
