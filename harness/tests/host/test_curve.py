@@ -131,9 +131,10 @@ def run(
 
 @EVERY_GROUP
 def test_every_operation(layers: Backend, curve: Curve, name: GroupName, day: int | None) -> None:
-    """NVRTC takes a minute for a form of a long group: one of them a turn of the group."""
+    """NVRTC takes up to a minute for a form in wide coordinates: one of them a day, a round of the long groups each, and all of
+    the toys."""
     group, p = group_of(curve, name), curve.base.modulus
-    turn = day // len(LONG) if day is not None and (curve.name, name) in LONG else None
+    turn = None if day is None or curve.toy else day // len(LONG)
     for operation, (form, number) in operations_on(layers, turn).items():
         rng = random.Random(f"{curve.name} {name} {operation}")
         pairs = [pair for pair in pairs_of(curve, group, rng) if suits(operation, *pair)]

@@ -135,7 +135,10 @@ def test_steps_go_two_at_a_time_and_each_is_heard_whole(
     assert bootstrap.run_steps([bootstrap.Step(word, lambda word=word: action(word)) for word in words]) == 0
     told = capsys.readouterr().out
     for word in words:
-        first, second = f"$ sh -c echo {word} 1\n{word} 1\n", f"$ sh -c echo {word} 2; echo {word} 3 >&2\n{word} 2\n{word} 3\n"
+        first, second = (
+            f"$ sh -c echo {word} 1\n{word} 1\n",
+            f"$ sh -c echo {word} 2; echo {word} 3 >&2\n{word} 2\n{word} 3\n",
+        )
         assert f"\n=== {word}\n{first}{second}\n=== " in told
     assert [line.split()[-1] for line in told.partition("=== summary")[2].splitlines()[1:-1]] == list(words)
 
