@@ -3,8 +3,6 @@ would be the same.)"""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from limbd.harness import fuzz, kat
@@ -16,8 +14,9 @@ from limbd.worker.client import Client
 
 
 @pytest.mark.parametrize("backend", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_known_answers_and_hard_operands_by_frames(backend: str, kernel_cache: Path) -> None:
-    with Client(backend=backend, cache=kernel_cache, timeout=120) as client:
+def test_known_answers_and_hard_operands_by_frames(backend: str) -> None:
+    """By the user's cache, in which the demo and other workers of the tests leave the same kernels."""
+    with Client(backend=backend, timeout=120) as client:
         target = ClientTarget(client, f"--backend {backend}")
         report = kat.run(target)
         assert report.failures == []

@@ -126,19 +126,18 @@ def test_steps_go_two_at_a_time_and_each_is_heard_whole(
     together = threading.Barrier(2, timeout=20)
 
     def action(word: str) -> bool:
-        together.wait()
-        begun = bootstrap.run(["sh", "-c", f"echo {word} 1"])
-        together.wait()
-        return begun and bootstrap.run(["sh", "-c", f"echo {word} 2; echo {word} 3 >&2"])
+        passed = []
+        for script in (f"echo {word} 1", f"echo {word} 2; echo {word} 3 >&2"):
+            together.wait()
+            passed.append(bootstrap.run(["sh", "-c", script]))
+        return all(passed)
 
     words = ("one", "two", "three", "four")
     assert bootstrap.run_steps([bootstrap.Step(word, lambda word=word: action(word)) for word in words]) == 0
     told = capsys.readouterr().out
     for word in words:
-        first, second = (
-            f"$ sh -c echo {word} 1\n{word} 1\n",
-            f"$ sh -c echo {word} 2; echo {word} 3 >&2\n{word} 2\n{word} 3\n",
-        )
+        first = f"$ sh -c echo {word} 1\n{word} 1\n"
+        second = f"$ sh -c echo {word} 2; echo {word} 3 >&2\n{word} 2\n{word} 3\n"
         assert f"\n=== {word}\n{first}{second}\n=== " in told
     assert [line.split()[-1] for line in told.partition("=== summary")[2].splitlines()[1:-1]] == list(words)
 
@@ -154,7 +153,12 @@ def test_quick_leaves_out_the_slow_steps_alone(bootstrap: ModuleType) -> None:
 def test_no_test_is_left_out_or_comes_twice(bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files that pytest's steps take, by their arguments."""
     commands: list[list[str]] = []
-    monkeypatch.setattr(bootstrap, "run", lambda command: commands.append(command) or True)
+
+    def record(command: list[str]) -> bool:
+        commands.append(command)
+        return True
+
+    monkeypatch.setattr(bootstrap, "run", record)
     for step in bootstrap.steps(bootstrap.test_environment(), True):
         step.action()
     taken = []
