@@ -22,9 +22,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent
 OLDEST_PYTHON = (3, 11)
@@ -198,11 +199,11 @@ def run_quietly(command: Sequence[str]) -> bool:
 OUTPUT = threading.local()
 
 
-def run(command: Sequence[str], **variables: str) -> bool:
+def run(command: Sequence[str]) -> bool:
     file = getattr(OUTPUT, "file", None)
     print(f"$ {' '.join(command)}", flush=True, file=file)
     told: dict[str, Any] = {} if file is None else {"stdout": file, "stderr": subprocess.STDOUT}
-    return subprocess.call(command, cwd=ROOT, env={**os.environ, **variables}, **told) == 0
+    return subprocess.call(command, cwd=ROOT, **told) == 0
 
 
 def compiler() -> str | None:
@@ -214,35 +215,44 @@ def compiler() -> str | None:
 
 @dataclass(frozen=True)
 class Step:
-    """One check. action: True where it passed. beside: it runs beside the others, one such step after another, and what it
-    printed follows theirs."""
+    """One check. action: True where it passed."""
 
     name: str
     action: Callable[[], bool]
     slow: bool = False
-    beside: bool = False
 
 
 # Of the unit tests those that compute: minutes of arithmetic that is the same on every Python.
 COMPUTING = ("test_vectors", "test_long_batches", "test_bench", "test_fuzz")
 
 
+# Of the kernels' tests those that compile for GPUs, with sanitizers or interpret what was compiled: about half of the time.
+KERNELS = "harness/tests/host"
+COMPILING = ("test_coordinates", "test_curve", "test_nvrtc", "test_ptx", "test_sanitizers")
+
+# Steps at once: most of them keep one processor busy.
+AT_ONCE = 2
+
+
 def steps(environment: Environment, quick: bool) -> list[Step]:
-    """Every check that needs no GPU. The kernels' tests, which compile with one processor most of the time, are the longest;
-    all others run beside them."""
+    """Every check that needs no GPU, in the order in which they begin: after the quickest the longest, so that the last ones to
+    end do so together."""
     marker = "not gpu and not slow" if quick else "not gpu"
     own = environment.command
     pytest = own("python", "-m", "pytest", "-m", marker)
-    others = [*pytest, "--ignore", "harness/tests/host", "harness/tests"]
+    compiling = [f"{KERNELS}/{name}.py" for name in COMPILING]
+    computing = [*(f"--ignore={file}" for file in compiling), KERNELS]
+    others = [f"--ignore={KERNELS}", "harness/tests"]
     every = [
         Step("ruff check", lambda: run(own("ruff", "check", "."))),
         Step("ruff format", lambda: run(own("ruff", "format", "--check", "."))),
         Step("mypy", lambda: run(own("mypy"))),
-        Step("README's run command", lambda: run([sys.executable, "bootstrap.py", "demo"]), beside=True),
-        Step("pytest: everything but the kernels", lambda: run(others), beside=True),
-        Step("CUDA 12 compile check (sm_61 or sm_70)", cuda12_check, slow=True, beside=True),
-        Step("tests on a second Python", second_python_check, slow=True, beside=True),
-        Step("pytest: the kernels", lambda: run([*pytest, "harness/tests/host"])),
+        Step("README's run command", lambda: run([sys.executable, "bootstrap.py", "demo"])),
+        Step("pytest: the kernels, computing", lambda: run([*pytest, *computing])),
+        Step("pytest: the kernels, compiling", lambda: run([*pytest, *compiling])),
+        Step("pytest: everything but the kernels", lambda: run([*pytest, *others])),
+        Step("tests on a second Python", second_python_check, slow=True),
+        Step("CUDA 12 compile check (sm_61 or sm_70)", cuda12_check, slow=True),
     ]
     return [step for step in every if not (quick and step.slow)]
 
@@ -271,40 +281,40 @@ def second_python_check() -> bool:
 # A step as it went: name, whether it passed, seconds.
 Row = tuple[str, bool, float]
 
+# Held while a step's output is printed.
+PRINTING = threading.Lock()
+
 
 def run_steps(todo: Sequence[Step]) -> int:
     """All of them, whatever fails; then the summary. 1 where one failed."""
     begin = time.monotonic()
-    beside: list[Row] = []
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
-        thread = threading.Thread(target=run_beside, args=([step for step in todo if step.beside], beside, output))
-        thread.start()
-        rows = [run_step(step) for step in todo if not step.beside]
-        thread.join()
-        output.seek(0)
-        shutil.copyfileobj(output, sys.stdout)
-    rows += beside
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        rows = list(pool.map(run_step, todo))
     print("\n=== summary")
     for name, passed, seconds in rows:
         print(f"{'ok    ' if passed else 'FAILED'} {seconds:7.1f} s  {name}")
     print(f"total  {time.monotonic() - begin:7.1f} s", flush=True)
-    return 0 if len(rows) == len(todo) and all(row[1] for row in rows) else 1
-
-
-def run_beside(todo: Sequence[Step], rows: list[Row], output: TextIO) -> None:
-    OUTPUT.file = output
-    rows += [run_step(step) for step in todo]
+    return 0 if all(passed for _, passed, _ in rows) else 1
 
 
 def run_step(step: Step) -> Row:
-    print(f"\n=== {step.name}", flush=True, file=getattr(OUTPUT, "file", None))
+    """What its commands print comes out whole, when it has ended."""
+    say(f"{step.name} ..")
     begin = time.monotonic()
-    try:
-        passed = step.action()
-    except SetupError as error:
-        say(str(error))
-        passed = False
-    return step.name, passed, time.monotonic() - begin
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+        OUTPUT.file = output
+        try:
+            passed = step.action()
+        except SetupError as error:
+            say(str(error))
+            passed = False
+        seconds = time.monotonic() - begin
+        output.seek(0)
+        with PRINTING:
+            print(f"\n=== {step.name}")
+            shutil.copyfileobj(output, sys.stdout)
+            sys.stdout.flush()
+    return step.name, passed, seconds
 
 
 # --- the commands ---------------------------------------------------------------------------------------------------

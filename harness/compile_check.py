@@ -28,8 +28,8 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"
 # What the rows of the tuning are measured on.
 MEASURED = "sm_90"
 
-# Entries with a unit for each field, row and coset, most of the time of a whole check; a day takes one share of each.
-SHARED = ("ntt", "ntt_lanes", "ntt_lane_pairs", "ntt_lanes_cluster", "quotient")
+# A day takes one of so many shares of an entry's units, which are made for fields, groups and rows of the tuning; of an entry
+# with fewer units one.
 SHARES = 8
 
 # How limbd.ops.msm_units names a unit's group.
@@ -71,6 +71,8 @@ _MERGE = (
     "merging for constant work in bls12_381 G2 reads a spill and a bucket ahead of an addition that takes all registers"
 )
 
+_DOUBLINGS = "a run of doublings, and an inversion; nothing was measured on this one"
+
 ALLOWANCES: tuple[Allowance, ...] = (
     *(Allowance(entry, "sm_70", 84, _THREE) for entry in ("ntt", "quotient")),
     *(Allowance(entry, arch, 20, _THREE) for entry in ("ntt", "quotient") for arch in ("sm_80", "sm_86", "sm_89")),
@@ -84,7 +86,8 @@ ALLOWANCES: tuple[Allowance, ...] = (
     Allowance("msm", "*", 256, _EIGHT_LIMBS_TWICE, "bn254_g2"),
     Allowance("msm_points", "*", 576, _TWELVE_LIMBS_TWICE, "bls12_381_g2"),
     Allowance("msm_reduce_lanes", "sm_61", 308, _MERGE, "bls12_381_g2"),
-    Allowance("msm_bases", "sm_75", 16, "a run of doublings, and an inversion; nothing was measured on this one"),
+    *(Allowance("msm_bases", "sm_75", 16, _DOUBLINGS, group) for group in ("bn254_g1", "bls12_381_g1")),
+    Allowance("msm_sort", "*", 36, "msm_chunks, which rows of GPUs do not launch"),
     Allowance("msm_bases", "*", 64, _TWELVE_LIMBS_TWICE, "bls12_381_g2"),
     Allowance("msm_reduce_lanes", "*", 64, _MERGE, "bls12_381_g2"),
 )
@@ -132,23 +135,21 @@ def all_units(arch: str) -> tuple[Unit, ...]:
 
 def daily(architectures: Sequence[str], day: int) -> tuple[tuple[str, tuple[Unit, ...]], ...]:
     """The part of a whole check that is the day's (a number that grows by one a day): MEASURED and, by turns, one of the other
-    architectures, each with one share of the units of SHARED. A round of days meets all of them."""
+    architectures, each with a share of every entry's units. A round of days meets all of them."""
     others = [arch for arch in architectures if arch != MEASURED]
     days = [(MEASURED, day)] if MEASURED in architectures else []
     if others:
         days.append((others[day % len(others)], day // len(others)))
-    return tuple((arch, _share(arch, turn % SHARES)) for arch, turn in days)
+    return tuple((arch, _share(arch, turn)) for arch, turn in days)
 
 
 def _share(arch: str, turn: int) -> tuple[Unit, ...]:
-    units = all_units(arch)
-    left_out = {
-        unit
-        for entry in SHARED
-        for i, unit in enumerate(unit for unit in units if unit.entry == entry)
-        if i % SHARES != turn
-    }
-    return tuple(unit for unit in units if unit not in left_out)
+    """At least one unit of each entry."""
+    by_entry: dict[str, list[Unit]] = {}
+    for unit in all_units(arch):
+        by_entry.setdefault(unit.entry, []).append(unit)
+    shares = {entry: min(SHARES, len(units)) for entry, units in by_entry.items()}
+    return tuple(unit for entry, units in by_entry.items() for unit in units[turn % shares[entry] :: shares[entry]])
 
 
 def check(arch: str, nvrtc: Nvrtc, units: Iterable[Unit] | None = None, *, verify: bool = False) -> list[Checked]:

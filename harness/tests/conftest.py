@@ -24,7 +24,7 @@ MakeBackend = Callable[[str, Sources | None], Backend]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--every-group", action="store_true", help="tests on the CPU of all curves' groups, not of today's"
+        "--every-group", action="store_true", help="tests on the CPU of all curves' groups and forms, not of today's"
     )
 
 

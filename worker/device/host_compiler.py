@@ -45,7 +45,8 @@ _OPTIONS = {
     Variant.VERIFY: ("-O1", "-DKERNEL_VERIFY"),
     Variant.COUNT: ("-O1", "-DKERNEL_COUNT"),
     Variant.SANITIZE: (
-        *("-O1", "-g", "-DKERNEL_VERIFY", "-fno-omit-frame-pointer"),
+        # Not optimised: of what is so full of checks compilers optimise many times as long as it then runs.
+        *("-O0", "-g", "-DKERNEL_VERIFY", "-fno-omit-frame-pointer"),
         *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
     ),
 }

@@ -17,12 +17,22 @@ SOURCES = Sources((Path(__file__).parent / "layers", ROOT))
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out the groups whose day it is not, but on a device, where nothing takes long."""
-    if config.getoption("--every-group"):
+    day = _day(config)
+    if day is None:
         return
-    day = date.today().toordinal()
     left_out = [item for item in items if not item.get_closest_marker("gpu") and not _is_tested(item, day)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+def _day(config: pytest.Config) -> int | None:
+    """A number that grows by one a day; None where nothing goes by turns."""
+    return None if config.getoption("--every-group") else date.today().toordinal()
+
+
+@pytest.fixture(scope="session")
+def day(pytestconfig: pytest.Config) -> int | None:
+    return _day(pytestconfig)
 
 
 def _is_tested(item: pytest.Item, day: int) -> bool:

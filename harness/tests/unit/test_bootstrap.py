@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
 from pathlib import Path
 from types import ModuleType
 
@@ -111,26 +112,63 @@ def test_every_step_runs_and_one_failure_counts(bootstrap: ModuleType, capsys: p
 
     assert bootstrap.run_steps([step("one", True), step("two", True)]) == 0
     assert bootstrap.run_steps([step("three", False), bootstrap.Step("four", refuse), step("five", True)]) == 1
-    assert ran == ["one", "two", "three", "five"]
+    assert set(ran) == {"one", "two", "three", "five"}
     told = capsys.readouterr()
     assert told.out.count("FAILED") == 2
     assert "nothing works" in told.err
-    # What runs beside the others counts too, and is heard after them.
-    beside = bootstrap.Step("beside", lambda: bootstrap.run(["false"]), beside=True)
-    assert bootstrap.run_steps([beside, step("six", True)]) == 1
-    assert "=== six\n\n=== beside\n$ false\n\n=== summary\nok" in capsys.readouterr().out
-    quiet = bootstrap.Step("quiet", lambda: True, beside=True)
-    assert bootstrap.run_steps([quiet, step("seven", True)]) == 0
-    assert bootstrap.run_steps([quiet, step("eight", False)]) == 1
+    assert bootstrap.run_steps([bootstrap.Step("six", lambda: bootstrap.run(["false"]))]) == 1
+    assert bootstrap.run_steps([step("seven", True), bootstrap.Step("eight", lambda: bootstrap.run(["true"]))]) == 0
+
+
+def test_steps_go_two_at_a_time_and_each_is_heard_whole(
+    bootstrap: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    together = threading.Barrier(2, timeout=20)
+
+    def action(word: str) -> bool:
+        passed = []
+        for script in (f"echo {word} 1", f"echo {word} 2; echo {word} 3 >&2"):
+            together.wait()
+            passed.append(bootstrap.run(["sh", "-c", script]))
+        return all(passed)
+
+    words = ("one", "two", "three", "four")
+    assert bootstrap.run_steps([bootstrap.Step(word, lambda word=word: action(word)) for word in words]) == 0
+    told = capsys.readouterr().out
+    for word in words:
+        first = f"$ sh -c echo {word} 1\n{word} 1\n"
+        second = f"$ sh -c echo {word} 2; echo {word} 3 >&2\n{word} 2\n{word} 3\n"
+        assert f"\n=== {word}\n{first}{second}\n=== " in told
+    assert [line.split()[-1] for line in told.partition("=== summary")[2].splitlines()[1:-1]] == list(words)
 
 
 def test_quick_leaves_out_the_slow_steps_alone(bootstrap: ModuleType) -> None:
     environment = bootstrap.test_environment()
     every, quick = bootstrap.steps(environment, False), bootstrap.steps(environment, True)
     assert [s.name for s in every if not s.slow] == [s.name for s in quick]
-    tests = {"pytest: the kernels", "pytest: everything but the kernels"}
+    tests = {"pytest: the kernels, computing", "pytest: the kernels, compiling", "pytest: everything but the kernels"}
     assert {"ruff check", "ruff format", "mypy", "README's run command", *tests} <= {s.name for s in quick}
-    assert every[-1].name == "pytest: the kernels"
+
+
+def test_no_test_is_left_out_or_comes_twice(bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files that pytest's steps take, by their arguments."""
+    commands: list[list[str]] = []
+
+    def record(command: list[str]) -> bool:
+        commands.append(command)
+        return True
+
+    monkeypatch.setattr(bootstrap, "run", record)
+    for step in bootstrap.steps(bootstrap.test_environment(), True):
+        step.action()
+    taken = []
+    for command in commands:
+        paths = [ROOT / word for word in command if word.startswith("harness/tests")]
+        left_out = [ROOT / word.partition("=")[2] for word in command if word.startswith("--ignore=")]
+        files = {file for path in paths for file in (path.rglob("test_*.py") if path.is_dir() else [path])}
+        assert all(path.exists() for path in left_out)
+        taken += [file for file in files if not any(file.is_relative_to(path) for path in left_out)]
+    assert sorted(taken) == sorted((ROOT / "harness" / "tests").rglob("test_*.py"))
 
 
 def test_no_compiler_is_a_clear_refusal(
