@@ -3,19 +3,23 @@
     python -m limbd.harness.compile_check --arch sm_75,sm_90
 
 prints a line for each function and exits with 1 if a compile fails or a function spills. --daily, which the test command
-uses, takes today's part: see daily().
+uses, takes today's part: see daily(). --out keeps what was seen in a .jsonl file, with the seconds that it took.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import re
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 
+from limbd.harness import report as reports
 from limbd.kernels.source import Sources
 from limbd.ops import OPS
 from limbd.ops.base import Traits, Unit
@@ -28,9 +32,10 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"
 # What the rows of the tuning are measured on.
 MEASURED = "sm_90"
 
-# A day takes one of so many shares of an entry's units, which are made for fields, groups and rows of the tuning; of an entry
-# with fewer units one.
+# A day takes one of so many shares of an entry's units, which are made for fields and rows of the tuning; of an entry with
+# fewer units one. Entries of curves, whose names begin so, it takes whole.
 SHARES = 8
+WHOLE = "msm"
 
 # How limbd.ops.msm_units names a unit's group.
 _GROUP = re.compile(r"using GROUP = params::(\w+);")
@@ -102,6 +107,7 @@ class Checked:
     usage: tuple[Usage, ...] = ()
     failure: str = ""
     warnings: tuple[str, ...] = ()
+    seconds: float = 0.0
 
     def problems(self, allowances: Sequence[Allowance] = ALLOWANCES) -> Iterator[str]:
         where = f"{unit_name(self.unit)} for {self.arch}"
@@ -135,7 +141,7 @@ def all_units(arch: str) -> tuple[Unit, ...]:
 
 def daily(architectures: Sequence[str], day: int) -> tuple[tuple[str, tuple[Unit, ...]], ...]:
     """The part of a whole check that is the day's (a number that grows by one a day): MEASURED and, by turns, one of the other
-    architectures, each with a share of every entry's units. A round of days meets all of them."""
+    architectures, each with a share of every entry's units (WHOLE: all). A round of days meets all of them."""
     others = [arch for arch in architectures if arch != MEASURED]
     days = [(MEASURED, day)] if MEASURED in architectures else []
     if others:
@@ -148,16 +154,24 @@ def _share(arch: str, turn: int) -> tuple[Unit, ...]:
     by_entry: dict[str, list[Unit]] = {}
     for unit in all_units(arch):
         by_entry.setdefault(unit.entry, []).append(unit)
-    shares = {entry: min(SHARES, len(units)) for entry, units in by_entry.items()}
+    shares = {entry: 1 if entry.startswith(WHOLE) else min(SHARES, len(units)) for entry, units in by_entry.items()}
     return tuple(unit for entry, units in by_entry.items() for unit in units[turn % shares[entry] :: shares[entry]])
 
 
-def check(arch: str, nvrtc: Nvrtc, units: Iterable[Unit] | None = None, *, verify: bool = False) -> list[Checked]:
-    """Compiles units (all, by default) for one architecture."""
+def check(
+    arch: str, nvrtc: Nvrtc, units: Iterable[Unit] | None = None, *, verify: bool = False, threads: int = THREADS
+) -> list[Checked]:
+    """Compiles units (all, by default) for one architecture, `threads` at a time."""
     target = Target(int(arch.removeprefix("sm_")))
     wanted = all_units(arch) if units is None else units
-    with ThreadPoolExecutor(THREADS, "limbd-nvrtc") as pool:
-        return list(pool.map(lambda unit: _compile(unit, arch, target, nvrtc, verify), wanted))
+    with ThreadPoolExecutor(threads, "limbd-nvrtc") as pool:
+        return list(pool.map(lambda unit: _timed(unit, arch, target, nvrtc, verify), wanted))
+
+
+def _timed(unit: Unit, arch: str, target: Target, nvrtc: Nvrtc, verify: bool) -> Checked:
+    begin = time.monotonic()
+    checked = _compile(unit, arch, target, nvrtc, verify)
+    return dataclasses.replace(checked, seconds=time.monotonic() - begin)
 
 
 def _compile(unit: Unit, arch: str, target: Target, nvrtc: Nvrtc, verify: bool) -> Checked:
@@ -183,10 +197,30 @@ def report(checked: Iterable[Checked]) -> Iterator[str]:
             )
 
 
+def keep(checked: Sequence[Checked], seconds: float, threads: int, journal: reports.Journal) -> None:
+    """A line for each unit, and one for the architecture."""
+    for i, one in enumerate(checked):
+        functions = [dataclasses.asdict(usage) for usage in one.usage]
+        problems = list(one.problems())
+        told = {
+            "seconds": round(one.seconds, 2),
+            "functions": functions,
+            **({"problems": problems} if problems else {}),
+        }
+        journal.add(f"{one.arch} {i} {unit_name(one.unit)}", arch=one.arch, ok=not problems, **told)
+    good = not any(problem for one in checked for problem in one.problems())
+    arch, units = checked[0].arch, len(checked)
+    journal.add(f"{arch} in all", arch=arch, ok=good, units=units, threads=threads, seconds=round(seconds, 1))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m limbd.harness.compile_check", description=__doc__.splitlines()[0])
     parser.add_argument("--arch", default=",".join(ARCHITECTURES), help="comma-separated, such as sm_75,sm_90")
     parser.add_argument("--daily", action="store_true", help=f"today's part: {MEASURED} and one other, fewer units")
+    parser.add_argument("--only", default="", metavar="TEXT", help="units whose entry begins so")
+    parser.add_argument("--threads", type=int, default=THREADS, help="units at a time (default: %(default)s)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="a .jsonl file to keep what was seen in")
+    parser.add_argument("--commit", help="the commit of this tree, where it has no history")
     options = parser.parse_args(arguments)
     try:
         nvrtc = Nvrtc()
@@ -198,8 +232,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     todo = [(arch, all_units(arch)) for arch in architectures]
     if options.daily:
         todo = list(daily(architectures, date.today().toordinal()))
+    head = reports.run_record("compile", {"nvrtc": nvrtc.full_version}, options.commit) if options.out else {}
+    journal = reports.Journal(options.out, head) if options.out else None
     for arch, units in todo:
-        checked = check(arch, nvrtc, units)
+        begin = time.monotonic()
+        chosen = [unit for unit in units if unit.entry.startswith(options.only)]
+        checked = check(arch, nvrtc, chosen, threads=options.threads)
+        if journal is not None and checked:
+            keep(checked, time.monotonic() - begin, options.threads, journal)
         print("\n".join(report(checked)), flush=True)
         problems += [problem for one in checked for problem in one.problems()]
     print(

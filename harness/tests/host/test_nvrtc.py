@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from limbd.harness import compile_check
+from limbd.harness import compile_check, report
 from limbd.harness.candidate_units import units_of
 from limbd.harness.compile_check import ARCHITECTURES, Allowance, Checked
 from limbd.harness.plans import all_plans
@@ -112,8 +112,35 @@ def test_a_round_of_days_compiles_every_unit_for_every_architecture(monkeypatch:
         for arch, units in compile_check.daily(ARCHITECTURES, day):
             met[arch].update(units)
             assert {unit.entry for unit in units} == {unit.entry for unit in every[arch]}
-            assert len(units) < len(every[arch]) / 3
+            assert {unit for unit in every[arch] if unit.entry.startswith(compile_check.WHOLE)} <= set(units)
+            assert len(units) < len(every[arch]) / 2
     assert met == {arch: set(units) for arch, units in every.items()}
+
+
+def test_what_was_seen_is_kept(nvrtc: Nvrtc, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "compile.jsonl"
+    arguments = [
+        "--arch",
+        "sm_90,sm_75",
+        "--only",
+        "mod_add",
+        "--threads",
+        "1",
+        "--out",
+        str(file),
+        "--commit",
+        "a" * 40,
+    ]
+    assert compile_check.main(arguments) == 0
+    head, *lines = report.read(file)
+    assert (head["part"], head["commit"]) == ("compile", "a" * 40) and "mod_add" in capsys.readouterr().out
+    units = [line for line in lines if not line["case"].endswith("in all")]
+    assert {line["arch"] for line in units} == {"sm_75", "sm_90"} and all(line["functions"] for line in units)
+    totals = {line["arch"]: line for line in lines if line["case"].endswith("in all")}
+    for arch, line in totals.items():
+        own = [unit for unit in units if unit["arch"] == arch]
+        assert line["units"] == len(own) > 0 and line["ok"]
+        assert line["seconds"] >= max(unit["seconds"] for unit in own) - 0.1
 
 
 def test_a_checked_build_compiles_too(nvrtc: Nvrtc) -> None:
