@@ -202,11 +202,9 @@ def keep(checked: Sequence[Checked], seconds: float, threads: int, journal: repo
     for i, one in enumerate(checked):
         functions = [dataclasses.asdict(usage) for usage in one.usage]
         problems = list(one.problems())
-        told = {
-            "seconds": round(one.seconds, 2),
-            "functions": functions,
-            **({"problems": problems} if problems else {}),
-        }
+        told: reports.Record = {"seconds": round(one.seconds, 2), "functions": functions}
+        if problems:
+            told["problems"] = problems
         journal.add(f"{one.arch} {i} {unit_name(one.unit)}", arch=one.arch, ok=not problems, **told)
     good = not any(problem for one in checked for problem in one.problems())
     arch, units = checked[0].arch, len(checked)
