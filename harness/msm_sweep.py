@@ -2,7 +2,7 @@
 
     python -m limbd.harness.msm_sweep --curve bn254 --group g1 --log 16,20 --out plans/results --seconds 110
 
-leaves one .jsonl file: a line a row and n with its raw samples, of all launches by the device's clock, points and scalars
+leaves one .jsonl file (--precomputed: of points that stay on the device with their multiples by every window): a line a row and n with its raw samples, of all launches by the device's clock, points and scalars
 being on the device. Every sample's result is compared with the sum that the points' logarithms give. What is not begun in
 time is named, and the same command with --resume goes on there.
 """
@@ -28,9 +28,10 @@ from limbd.harness.multiplications import Multiples
 from limbd.ops import by_name as op_by_name
 from limbd.ops.base import Call, LaunchPlan, Request, Traits
 from limbd.ops.msm import Msm, param_of
+from limbd.ops.msm_bases import Bases
 from limbd.ops.msm_plan import plan_of
-from limbd.ops.msm_shape import SCALAR_BYTES
-from limbd.ops.msm_tuning import MsmRow, msm_row, with_width
+from limbd.ops.msm_shape import SCALAR_BYTES, window_count
+from limbd.ops.msm_tuning import MsmRow, bases_row, bases_width, msm_row, with_width
 from limbd.ops.params.curves import Curve, GroupName
 from limbd.ops.reference.msm import encode_points
 from limbd.ops.status import LimbdError
@@ -53,26 +54,29 @@ SOURCE = "a sweep"
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the file. shipped: the row that the op itself takes for this n."""
+    """One line of the file. shipped: the row that the op itself takes for this n. precomputed: of points with their multiples."""
 
     curve: Curve
     group: GroupName
     log: int
     row: MsmRow
     shipped: bool
+    precomputed: bool = False
 
     @property
     def name(self) -> str:
         row = self.row
         work = f"chunk={row.chunk}" if row.chunk else f"slice={row.slice}"
         more = "".join(f" {name}" for name in ("halves", "pairs") if getattr(row, name))
+        more += f" low={row.low_bits}" + " precomputed" * self.precomputed
         return f"{self.curve.name} {self.group} 2^{self.log} c={row.width} {work} resident={row.resident}{more}"
 
 
 @dataclass(frozen=True)
 class Choice:
     """What is varied. chunks: the longest chunks, in place of slices where there are any. halves, pairs: as of MsmRow, for all rows
-    but the shipped one."""
+    but the shipped one. low_bits: bits of the sort's second pass, 0: one pass; none: as shipped for a width. precomputed: as of
+    Entry."""
 
     widths: Sequence[int] = WIDTHS
     slices: Sequence[int] = SLICES
@@ -80,11 +84,15 @@ class Choice:
     chunks: Sequence[int] = ()
     halves: bool = False
     pairs: bool = False
+    low_bits: int | None = None
+    precomputed: bool = False
 
 
 def entries(curve: Curve, group: GroupName, log: int, traits: Traits, choice: Choice) -> list[Entry]:
     """The shipped row first."""
     own = msm_row(traits.kind, traits.arch, curve, group, 1 << log)
+    if choice.precomputed:
+        own = bases_row(traits.kind, traits.arch, _bases(curve, group, log, traits), 1 << log)
     rows = {dataclasses.replace(own, source=SOURCE): True}
     for more, length, resident in product(choice.widths, choice.chunks or choice.slices, choice.resident):
         width = own.width + more
@@ -92,11 +100,18 @@ def entries(curve: Curve, group: GroupName, log: int, traits: Traits, choice: Ch
             fill = own.fill // own.resident * resident >> choice.pairs
             made = with_width(width, length, own.merge, own.log_segment, resident, SOURCE, fill=fill)
             # What is not varied stays the shipped row's.
-            kept = dataclasses.replace(own, width=made.width, low_bits=made.low_bits, source=SOURCE)
+            low_bits = made.low_bits if choice.low_bits is None else choice.low_bits
+            kept = dataclasses.replace(own, width=made.width, low_bits=low_bits, source=SOURCE)
             slice_length, chunk = (kept.slice, length) if choice.chunks else (length, 0)
             tried = dataclasses.replace(kept, slice=slice_length, chunk=chunk, resident=resident, fill=fill)
             rows.setdefault(dataclasses.replace(tried, halves=choice.halves, pairs=choice.pairs), False)
-    return [Entry(curve, group, log, row, shipped) for row, shipped in rows.items()]
+    return [Entry(curve, group, log, row, shipped, choice.precomputed) for row, shipped in rows.items()]
+
+
+def _bases(curve: Curve, group: GroupName, log: int, traits: Traits, width: int = 0) -> Bases:
+    """With multiples by every window of so many bits, the shipped ones if none are named."""
+    width = width or bases_width(traits.kind, curve, group, 1 << log)
+    return Bases(curve, group, 1 << log, f"a sweep {log}", width, window_count(curve.order, width))
 
 
 class Inputs:
@@ -124,15 +139,20 @@ class Inputs:
         logarithm = sum(w * k for w, k in zip(weights, self._known.logarithms, strict=False))
         return encode_points([self._known.point(logarithm)], self._known.curve, self._known.group)
 
-    def plan(self, row: MsmRow, traits: Traits) -> LaunchPlan:
+    def plan(self, entry: Entry, traits: Traits) -> LaunchPlan:
+        """In one piece."""
         op = self.request.op
         assert isinstance(op, Msm)
-        return plan_of(op.question(self.request), traits, lambda count: row)
+        question = op.question(self.request)
+        if entry.precomputed:
+            bases = _bases(entry.curve, entry.group, entry.log, traits, entry.row.width)
+            question = dataclasses.replace(question, bases=bases)
+        return plan_of(question, dataclasses.replace(traits, whole=True), lambda count: entry.row)
 
 
 def measure(backend: Measurable, inputs: Inputs, entry: Entry, journal: report.Journal) -> bool:
     """Writes a line. False where a result was wrong, or it did not run."""
-    plan = inputs.plan(entry.row, backend.traits())
+    plan = inputs.plan(entry, backend.traits())
     result = bytearray(len(inputs.expected))
     samples: list[float] = []
     try:
@@ -191,7 +211,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     end = time.monotonic() + options.seconds
     curve = next(curve for curve, _ in GROUPS if curve.name == options.curve)
     varied = options.widths, options.slices, options.resident, options.chunks
-    choice = Choice(*varied, halves=options.halves, pairs=options.pairs)
+    kind = {"low_bits": options.low_bits, "precomputed": options.precomputed}
+    choice = Choice(*varied, halves=options.halves, pairs=options.pairs, **kind)
     config = Config(backend=options.backend, devices=(options.device,), cache=options.cache_dir)
     with measurable(config) as backend:
         head = report.run_record("msm-sweep", machine.facts(backend), options.commit)
@@ -216,6 +237,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--chunks", type=_numbers, default=(), metavar="L[,L]", help="longest chunks, instead of slices"
     )
+    parser.add_argument("--low-bits", type=int, metavar="B", help="of the sort's second pass; 0: one pass")
+    parser.add_argument("--precomputed", action="store_true", help="points that stay, with multiples by every window")
     parser.add_argument("--halves", action="store_true", help="scalars halved by the endomorphism")
     parser.add_argument("--pairs", action="store_true", help="two lanes a chunk, in the extension field")
     parser.add_argument("--resident", type=_numbers, default=RESIDENT, metavar="B[,B]", help="blocks a multiprocessor")
