@@ -130,9 +130,10 @@ class _Cut:
         return self.share or -(-self.places(level) // (self.fill * -(-self.places(level) // most)))
 
     def words(self) -> dict[str, int]:
-        sums = {f"pair_sums_{level % 2}": self.limbs * self.places(level) for level in range(self.levels, 0, -1)}
+        """Of buffers. Where buckets have less than a point each, a later level has more places."""
+        by_turns = {self.sums(level): range(level, self.levels + 1, 2) for level in range(1, min(self.levels, 2) + 1)}
         return {
-            **sums,
+            **{name: self.limbs * max(map(self.places, levels)) for name, levels in by_turns.items()},
             "left": self.places(self.levels),
             "left_counts": self.buckets + 2 * MAX_CHUNK + 2,
             "left_starts": self.buckets + 1,
