@@ -30,9 +30,9 @@ from limbd.ops.msm_units import CHUNKS, MAX_CHUNK, SORT_BLOCK
 
 CURVES = ("bn254", "bls12_381", "toy_7_13")
 
-# Blocks of additions by chunks that a multiprocessor holds, by pairs and by threads, and of those by levels.
-PAIR_BLOCKS = {"bn254": 3}
-LEVEL_BLOCKS = {"bn254": 3}
+# Blocks that a multiprocessor holds without spills in the loops: of additions by chunks, and of those by levels.
+PAIR_BLOCKS = {"bn254": 3, "bls12_381": 2}
+LEVEL_BLOCKS = {"bn254": 4, "bls12_381": 3}
 FEW_BLOCKS = 2
 
 # So many points a bucket are about left for XYZZ; in places of the last level one in five would be empty.
@@ -192,16 +192,16 @@ def _order_left(piece: Piece, chunks: Launch, order: Launch, cut: _Cut) -> Itera
 
     grid = -(-cut.places(cut.levels) // (LISTED_PLACES * BLOCK))
     values = {"buckets": cut.buckets, "level": cut.levels}
-    points = {"points": cut.sums(cut.levels)}
+    points: dict[str, Place] = {"points": cut.sums(cut.levels)}
     kernel = _kernel(chunks, "msm_count_left", cut.resident)
-    counts = {"counts": _left(cut, "counts"), "totals": _left(cut, "totals")}
+    counts: dict[str, Place] = {name: _left(cut, name) for name in ("counts", "totals")}
     yield Launch(kernel, grid, BLOCK, values, 0, {**points, **counts})
 
-    scanned = {"starts": "left_starts", "cursors": "left_cursors", "seconds": _left(cut, "classes")}
+    scanned: dict[str, Place] = {"starts": "left_starts", "cursors": "left_cursors", "seconds": _left(cut, "classes")}
     for launch in piece.launches:
         if launch.values.get("form") == CHUNKS:
             yield _of_left(launch, {**scanned, **counts})
-    classes = {name: _left(cut, name) for name in ("classes", "cursors", "totals")}
+    classes: dict[str, Place] = {name: _left(cut, name) for name in ("classes", "cursors", "totals")}
     yield _of_left(order, {"starts": "left_starts", **classes})
 
     kernel = _kernel(chunks, "msm_list_left", cut.resident)

@@ -13,13 +13,12 @@ from limbd.harness.candidate_units import H200
 from limbd.harness.candidates.plan_0011 import by_levels
 from limbd.harness.multiplications import Multiples, Multiplication
 from limbd.ops.base import LaunchPlan, Traits
-from limbd.ops.params.curves import GroupName, by_name
+from limbd.ops.params.curves import CURVES, GroupName
 from limbd.ops.reference.curve import Point
 from limbd.ops.reference.msm import decode_points
 from limbd.worker.device.base import Backend
 
-TOY = by_name("toy_7_13")
-assert TOY is not None
+TOY = next(curve for curve in CURVES if curve.toy)
 
 GROUPS: tuple[GroupName, ...] = ("g1", "g2")
 
