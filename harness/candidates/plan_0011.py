@@ -55,9 +55,9 @@ def affine(request: Request, traits: Traits, options: Options) -> LaunchPlan:
     return by_levels(request, traits)
 
 
-def by_levels(request: Request, traits: Traits, *, levels: int = 0, share: int = 0) -> LaunchPlan:
-    """levels, share: so many, and places of a level for its lanes; 0: by the numbers of entries and buckets. Constant work is as
-    by chunks."""
+def by_levels(request: Request, traits: Traits, *, levels: int = 0, most: int = MOST_PLACES) -> LaunchPlan:
+    """levels: so many; 0: by the numbers of entries and buckets. most: places of a level for a group of lanes. Constant work is
+    as by chunks."""
     op = request.op
     assert isinstance(op, Msm)
     plan, question = _by_chunks(request, traits, pairs=True), op.question(request)
@@ -76,7 +76,7 @@ def by_levels(request: Request, traits: Traits, *, levels: int = 0, share: int =
         group.degree,
         resident,
         fill,
-        share,
+        most,
     )
     role = next(buffer.role for buffer in plan.buffers if buffer.name == "starts")
     buffers = (Buffer(name, role, size * LIMB_BYTES) for name, size in cut.words().items())
@@ -109,7 +109,7 @@ def _levels(mean: float) -> int:
 @dataclass(frozen=True)
 class _Cut:
     """entries, buckets: of the largest piece. limbs, degree: of a point, and of its coordinates. fill: groups of lanes that fill
-    the device."""
+    the device. most: places of a level for one of them."""
 
     entries: int
     buckets: int
@@ -118,16 +118,16 @@ class _Cut:
     degree: int
     resident: int
     fill: int
-    share: int
+    most: int
 
     def places(self, level: int) -> int:
         """At most."""
         return self.entries + self.buckets * ((1 << level) - 1) >> level
 
-    def share_of(self, level: int) -> int:
-        """Such that the device is full a whole number of times."""
-        most = self.fill * MOST_PLACES
-        return self.share or -(-self.places(level) // (self.fill * -(-self.places(level) // most)))
+    def groups(self, level: int) -> int:
+        """At most, of pair_sums::share_of."""
+        places = self.places(level)
+        return min(places, self.fill * -(-places // (self.fill * self.most)))
 
     def words(self) -> dict[str, int]:
         """Of buffers. Where buckets have less than a point each, a later level has more places."""
@@ -171,8 +171,7 @@ def _left(cut: _Cut, name: str) -> Part:
 
 def _add_levels(chunks: Launch, cut: _Cut) -> Iterator[Launch]:
     for level in range(1, cut.levels + 1):
-        values = {"buckets": cut.buckets, "level": level, "share": cut.share_of(level)}
-        groups = -(-cut.places(level) // values["share"])
+        values = {"buckets": cut.buckets, "level": level, "fill": cut.fill, "most": cut.most}
         pointers: dict[str, Place | None] = {"sums": cut.sums(level)}
         if level == 1:
             kernel = _kernel(chunks, "msm_pair_entries", cut.resident)
@@ -180,7 +179,7 @@ def _add_levels(chunks: Launch, cut: _Cut) -> Iterator[Launch]:
         else:
             kernel = _kernel(chunks, "msm_pair_sums", cut.resident)
             pointers["points"] = cut.sums(level - 1)
-        yield Launch(kernel, -(-groups * cut.degree // BLOCK), BLOCK, values, 0, pointers)
+        yield Launch(kernel, -(-cut.groups(level) * cut.degree // BLOCK), BLOCK, values, 0, pointers)
 
 
 def _order_left(piece: Piece, chunks: Launch, order: Launch, cut: _Cut) -> Iterator[Launch]:
@@ -218,8 +217,8 @@ def _struct(name: str, pointers_in: str, pointers_out: str, words: str) -> Struc
 
 
 _STRUCTS = {
-    "msm_pair_entries": _struct("msm_pair_entries", "points entries starts", "sums", "buckets level share"),
-    "msm_pair_sums": _struct("msm_pair_sums", "points starts", "sums", "buckets level share"),
+    "msm_pair_entries": _struct("msm_pair_entries", "points entries starts", "sums", "buckets level fill most"),
+    "msm_pair_sums": _struct("msm_pair_sums", "points starts", "sums", "buckets level fill most"),
     "msm_count_left": _struct("msm_count_left", "points starts", "counts totals", "buckets level"),
     "msm_list_left": _struct("msm_list_left", "points starts", "cursors left", "buckets level"),
 }

@@ -1,6 +1,6 @@
 // One level of sums of points by pairs (levels.cuh), in affine coordinates: 5M + 1S and a share of one inversion a block.
 //
-// A group of coordinates::Element's lanes takes `share` neighbouring places. On the way there it multiplies the denominators of
+// A group of coordinates::Element's lanes takes a share of neighbouring places. On the way there it multiplies the denominators of
 // their sums, and leaves before each the product so far where the sum's x will be; the block inverts the products of its groups;
 // on the way back, with u = 1 / (d_1 .. d_j): 1 / d_j = u (d_1 .. d_(j-1)), and u d_j is the next u.
 //
@@ -189,7 +189,19 @@ struct Ahead {
     }
 };
 
-// Level args.level of a block's places. args: starts, buckets, level, share (places of a group) and sums, where the level's points
+// Fewer sums make their share of an inversion dear.
+constexpr uint32_t FEWEST = 4;
+
+// Places of a group: at most args.most, and such that those of args.fill groups, which fill the device, are all a whole number of
+// times.
+template <class Args>
+__device__ __forceinline__ uint32_t share_of(const Args& args, uint32_t places) {
+    const uint64_t turn = uint64_t(args.fill) * args.most, turns = (places + turn - 1) / turn;
+    const uint32_t share = uint32_t((places + args.fill * turns - 1) / (args.fill * turns));
+    return max(share, min(args.most, FEWEST));
+}
+
+// Level args.level of a block's places. args: starts, buckets, level, fill and most (share_of), and sums, where the level's points
 // go. Executed by all threads of the block, WARPS whole warps.
 template <class C, int WARPS, class Source, class Args>
 __device__ __forceinline__ void add_level(const Args& args, const Source& source,
@@ -199,11 +211,11 @@ __device__ __forceinline__ void add_level(const Args& args, const Source& source
     constexpr int N = E::N;
     const uint32_t places = levels::places(args.starts, args.buckets, args.level);
     const uint32_t inputs = levels::places(args.starts, args.buckets, args.level - 1);
-    const uint64_t groups = blockDim.x / E::LANES, block_first = blockIdx.x * groups * args.share;
+    if (places == 0) return;
+    const uint64_t share = share_of(args, places), block_first = blockIdx.x * share * (blockDim.x / E::LANES);
     if (block_first >= places) return;
-    const uint64_t own_first = block_first + uint64_t(threadIdx.x / E::LANES) * args.share;
-    const uint32_t begin = uint32_t(min(own_first, uint64_t(places)));
-    const uint32_t end = uint32_t(min(own_first + args.share, uint64_t(places)));
+    const uint64_t own_first = block_first + share * (threadIdx.x / E::LANES);
+    const uint32_t begin = uint32_t(min(own_first, uint64_t(places))), end = uint32_t(min(own_first + share, uint64_t(places)));
     levels::Walk walk(args.starts, args.buckets, args.level, min(begin, places - 1));
     uint32_t p[N], d[N];
 
