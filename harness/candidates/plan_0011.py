@@ -108,8 +108,8 @@ def _levels(mean: float) -> int:
 
 @dataclass(frozen=True)
 class _Cut:
-    """entries, buckets: of the largest piece. limbs, degree: of a point, and of its coordinates. fill: groups of lanes that fill
-    the device. most: places of a level for one of them."""
+    """entries, buckets: of the largest piece. limbs, degree: of a point, and of its coordinates. fill: groups of lanes that
+    fill the device. most: places of a level for one of them."""
 
     entries: int
     buckets: int
@@ -164,7 +164,7 @@ def _of_left(launch: Launch, pointers: Mapping[str, Place]) -> Launch:
 
 
 def _left(cut: _Cut, name: str) -> Part:
-    """Of the buffer of counts that begin as 0: by bucket, by class of chunks and how many places of it are taken, and of all."""
+    """Of the buffer of counts that begin as 0: by bucket, by class of chunks, how many places of it are taken, and of all."""
     before = {"counts": 0, "classes": 0, "cursors": MAX_CHUNK, "totals": 2 * MAX_CHUNK}[name]
     return Part("left_counts", LIMB_BYTES * (before + (0 if name == "counts" else cut.buckets)))
 
@@ -183,7 +183,7 @@ def _add_levels(chunks: Launch, cut: _Cut) -> Iterator[Launch]:
 
 
 def _order_left(piece: Piece, chunks: Launch, order: Launch, cut: _Cut) -> Iterator[Launch]:
-    """The scan over buckets and the order of their chunks as of the entries, of the last level's points that are not infinity."""
+    """The scan over buckets and the order of their chunks, as of the entries, of the last level's finite points."""
     cleared, unit = cut.buckets + 2 * MAX_CHUNK + 2, order.kernel.unit
     (struct,) = (struct for struct in unit.structs if struct.name == "msm_clear_args")
     clear = Kernel(unit, "msm_clear", struct, SORT_BLOCK, False)

@@ -1,11 +1,11 @@
 // One level of sums of points by pairs (levels.cuh), in affine coordinates: 5M + 1S and a share of one inversion a block.
 //
-// A group of coordinates::Element's lanes takes a share of neighbouring places. On the way there it multiplies the denominators of
-// their sums, and leaves before each the product so far where the sum's x will be; the block inverts the products of its groups;
-// on the way back, with u = 1 / (d_1 .. d_j): 1 / d_j = u (d_1 .. d_(j-1)), and u d_j is the next u.
+// A group of coordinates::Element's lanes takes a share of neighbouring places. On the way there it multiplies the denominators
+// of their sums, and leaves before each the product so far where the sum's x will be; the block inverts the products of its
+// groups; on the way back, with u = 1 / (d_1 .. d_j): 1 / d_j = u (d_1 .. d_(j-1)), and u d_j is the next u.
 //
-// What has no chord has another denominator: 2 y for equal points, else 1, and the sum is infinity or the other point. A warp in
-// which there is such a pair goes through a branch for it, as one whose last group has no pair left.
+// What has no chord has another denominator: 2 y for equal points, else 1, and the sum is infinity or the other point. A warp
+// in which there is such a pair goes through a branch for it, as does one in which a group has no pair left.
 //
 // Points lie as curve::Affine. Infinity has x = INFINITE in all limbs, which is no element, and y = 0.
 #pragma once
@@ -192,8 +192,8 @@ struct Ahead {
 // Fewer sums make their share of an inversion dear.
 constexpr uint32_t FEWEST = 4;
 
-// Places of a group: at most args.most, and such that those of args.fill groups, which fill the device, are all a whole number of
-// times.
+// Places of a group: at most args.most, and such that args.fill groups, which fill the device, take all of them in a whole
+// number of turns.
 template <class Args>
 __device__ __forceinline__ uint32_t share_of(const Args& args, uint32_t places) {
     const uint64_t turn = uint64_t(args.fill) * args.most, turns = (places + turn - 1) / turn;
@@ -201,8 +201,8 @@ __device__ __forceinline__ uint32_t share_of(const Args& args, uint32_t places) 
     return max(share, min(args.most, FEWEST));
 }
 
-// Level args.level of a block's places. args: starts, buckets, level, fill and most (share_of), and sums, where the level's points
-// go. Executed by all threads of the block, WARPS whole warps.
+// Level args.level of a block's places. args: starts, buckets, level, fill and most (share_of), and sums, where the level's
+// points go. Executed by all threads of the block, WARPS whole warps.
 template <class C, int WARPS, class Source, class Args>
 __device__ __forceinline__ void add_level(const Args& args, const Source& source,
                                           coordinates::Totals<coordinates::Element<C>, WARPS>& totals) {
