@@ -72,9 +72,10 @@ def test_points_with_their_multiples(made_once: Callable[[str], Backend], tmp_pa
     """Rows of other windows have other multiples, made anew; every sum is compared."""
     path, curve = tmp_path / "sweep.jsonl", by_name("bn254")
     assert curve is not None
+    backend: Any = made_once("cpu")
     journal = report.Journal(path, report.run_record("msm-sweep", {}, "a" * 40))
     choice = Choice((-1, 0), (), (1,), (16,), low_bits=0, precomputed=True)
-    assert msm_sweep.sweep(made_once("cpu"), curve, "g1", (6,), choice, journal, time.monotonic() + 600)
+    assert msm_sweep.sweep(backend, curve, "g1", (6,), choice, journal, time.monotonic() + 600)
     _, *lines = report.read(path)
     assert len(lines) == 3 and all(line["ok"] and line["case"].endswith("precomputed") for line in lines)
     assert len({line["row"]["width"] for line in lines}) == 2
