@@ -220,6 +220,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, metavar="FILE", help="a .jsonl file to keep what was seen in")
     parser.add_argument("--commit", help="the commit of this tree, where it has no history")
     options = parser.parse_args(arguments)
+    if not all(re.fullmatch(r"sm_\d{2,3}", arch) for arch in options.arch.split(",")):
+        parser.error(f"--arch {options.arch}: not names such as sm_90, separated by commas")
+    if options.threads < 1:
+        parser.error(f"--threads {options.threads}: at least 1")
     try:
         nvrtc = Nvrtc()
     except LimbdError as error:
@@ -232,11 +236,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         todo = list(daily(architectures, date.today().toordinal()))
     head = reports.run_record("compile", {"nvrtc": nvrtc.full_version}, options.commit) if options.out else {}
     journal = reports.Journal(options.out, head) if options.out else None
-    for arch, units in todo:
+    todo = [(arch, tuple(unit for unit in units if unit.entry.startswith(options.only))) for arch, units in todo]
+    if not all(units for _, units in todo):
+        parser.error(f"--only {options.only}: no entry begins so")
+    for arch, chosen in todo:
         begin = time.monotonic()
-        chosen = [unit for unit in units if unit.entry.startswith(options.only)]
         checked = check(arch, nvrtc, chosen, threads=options.threads)
-        if journal is not None and checked:
+        if journal is not None:
             keep(checked, time.monotonic() - begin, options.threads, journal)
         print("\n".join(report(checked)), flush=True)
         problems += [problem for one in checked for problem in one.problems()]

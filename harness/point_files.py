@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -13,6 +15,7 @@ from limbd.harness.textio import STANDARD_STREAM, InputError
 from limbd.worker.exchange import Exchange
 from limbd.worker.multiplication_question import answer_of, group_of, multiplication
 
+NUMBER = re.compile(r"-?[0-9]+|0[xX][0-9a-fA-F]+")
 DECIMAL_OR_HEX = "integers, or strings of decimal or 0x-hexadecimal digits"
 
 
@@ -44,7 +47,7 @@ def read(spec: str, what: str) -> Any:
     if spec != STANDARD_STREAM and spec.endswith(".npy"):
         try:
             return np.load(spec, allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise InputError(f"{what}: cannot read {spec}: {error}") from None
     try:
         text = sys.stdin.read() if spec == STANDARD_STREAM else Path(spec).read_text(encoding="utf-8")
@@ -59,7 +62,7 @@ def write(answer: Any, out: str | None, stream: TextIO, *, name: str, curve: str
     if out is not None and out.endswith(".npy"):
         if not isinstance(answer, np.ndarray):
             raise InputError("--out FILE.npy takes points that came from a .npy file")
-        np.save(out, answer)
+        _written(out, lambda: np.save(out, np.atleast_2d(answer)))
         return
     if isinstance(answer, np.ndarray):
         found, _, group = group_of(curve, name.removeprefix("msm-"))
@@ -70,13 +73,20 @@ def write(answer: Any, out: str | None, stream: TextIO, *, name: str, curve: str
     if out is None:
         stream.write(text)
     else:
-        Path(out).write_text(text, encoding="utf-8")
+        _written(out, lambda: Path(out).write_text(text, encoding="utf-8"))
+
+
+def _written(out: str, write_it: Callable[[], object]) -> None:
+    try:
+        write_it()
+    except OSError as error:
+        raise InputError(f"--out {out}: {error}") from None
 
 
 def _parsed(text: str, what: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{what}: no JSON: {error}") from None
 
 
@@ -88,10 +98,11 @@ def _numbers(value: Any, what: str) -> Any:
         return [_numbers(each, what) for each in value]
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise InputError(f"{what}: {value!r} is none of {DECIMAL_OR_HEX}")
-    try:
-        return int(value, 0) if isinstance(value, str) else value
-    except ValueError:
-        raise InputError(f"{what}: {value!r} is none of {DECIMAL_OR_HEX}") from None
+    if not isinstance(value, str):
+        return value
+    if not NUMBER.fullmatch(value):
+        raise InputError(f"{what}: {value!r} is none of {DECIMAL_OR_HEX}")
+    return int(value, 16 if value[1:2] in ("x", "X") else 10)
 
 
 def _hexadecimal(value: Any) -> Any:

@@ -54,9 +54,9 @@ def halving(order: int, eigenvalue: int) -> Halving:
     first, second = _basis(order, eigenvalue)
     shift = LIMB_BITS * -(-(order.bit_length() + GUARD_BITS) // LIMB_BITS)
     quotients = _rounded(second[1] << shift, order), _rounded(-first[1] << shift, order)
-    # Coordinates are rounded, and the quotients' own errors are far below 1: each is off by 1/2 and a little.
+    # A coordinate is off by the 1/2 of its rounding and by k times the 1/2 of its quotient's, which is below 2^-GUARD_BITS.
     largest = max(abs(a) + abs(b) for a, b in zip(first, second, strict=True))
-    return Halving(first, second, quotients, shift, largest // 2 + 1)
+    return Halving(first, second, quotients, shift, largest // 2 + (largest >> GUARD_BITS) + 2)
 
 
 def _basis(order: int, eigenvalue: int) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -143,6 +143,13 @@ def test_what_was_seen_is_kept(nvrtc: Nvrtc, tmp_path: Path, capsys: pytest.Capt
         assert line["seconds"] >= max(unit["seconds"] for unit in own) - 0.1
 
 
+@pytest.mark.parametrize("words", [("--only", "zzz"), ("--arch", "foo"), ("--arch", ""), ("--threads", "0")])
+def test_mistakes_are_refused(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        compile_check.main(["--arch", "sm_90", *words])
+    assert caught.value.code == 2 and words[0] in capsys.readouterr().err
+
+
 def test_a_checked_build_compiles_too(nvrtc: Nvrtc) -> None:
     """KERNEL_VERIFY is what runs on a device under compute-sanitizer. One unit an entry, by turns of days."""
     by_entry: dict[str, list[Unit]] = {}

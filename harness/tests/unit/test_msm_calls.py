@@ -190,6 +190,8 @@ def test_arrays_in_files(tmp_path: Path) -> None:
     words = ("msm-g1", "--curve", "bn254", "--scalars", "s.npy", "--points", "p.npy")
     assert call(*words, "--out", "sum.npy", cwd=tmp_path) == []
     assert (np.load(tmp_path / "sum.npy") == from_ints(TWICE).reshape(-1)).all()
+    # What came out goes in again.
+    assert call("msm-g1", "--curve", "bn254", "--scalars", "[1]", "--points", "sum.npy", cwd=tmp_path)
 
 
 def test_sums_of_arrays_are_printed_as_json_that_is_read_again(tmp_path: Path) -> None:
@@ -237,11 +239,18 @@ def test_a_frame_goes_through_a_pipe() -> None:
         (("--curve", "bn254", "--scalars", "[1.5]", "--points", "[[1, 2]]"), 2, "1.5"),
         (("--curve", "bn254", "--scalars", "[true]", "--points", "[[1, 2]]"), 2, "True"),
         (("--curve", "bn254", "--scalars", "none.npy", "--points", "[[1, 2]]"), 2, "none.npy"),
+        (("--curve", "bn254", "--scalars", "empty.npy", "--points", "[[1, 2]]"), 2, "empty.npy"),
+        (("--curve", "bn254", "--scalars", "[" * 100_000, "--points", "[[1, 2]]"), 2, "no JSON"),
+        (("--curve", "bn254", "--scalars", '["0b11"]', "--points", "[[1, 2]]"), 2, "0b11"),
+        (("--curve", "bn254", "--scalars", '["1_0"]', "--points", "[[1, 2]]"), 2, "1_0"),
+        (("--curve", "bn254", "--scalars", "[1]", "--points", "[[1, 2]]", "--out", "."), 2, "--out"),
+        (("--curve", "bn254", "--scalars", "[1]", "--points", "[[1, 2]]", "--out", "none/x"), 2, "--out"),
         (("--curve", "bn254", "--scalars", "[1]"), 2, "--points"),
         (("--curve", "bn254", "--scalars", "[1]", "--points", "[[1, 2]]", "--out", "x.npy"), 2, ".npy"),
     ],
 )
 def test_mistakes_are_one_line(words: tuple[str, ...], code: int, told: str, tmp_path: Path) -> None:
+    (tmp_path / "empty.npy").write_bytes(b"")
     done = limbd("call", "msm-g1", *words, *REFERENCE, cwd=tmp_path)
     text = done.stderr.decode()
     assert done.returncode == code and told in text and "Traceback" not in text
