@@ -33,7 +33,7 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"
 MEASURED = "sm_90"
 
 # A day takes one of so many shares of an entry's units, which are made for fields and rows of the tuning; of an entry with
-# fewer units one. Entries of curves, whose names begin so, it takes whole.
+# fewer units one. Entries of curves, whose names begin so, it takes whole, but for CUDA 12's oldest cards.
 SHARES = 8
 WHOLE = "msm"
 
@@ -146,15 +146,18 @@ def daily(architectures: Sequence[str], day: int) -> tuple[tuple[str, tuple[Unit
     days = [(MEASURED, day)] if MEASURED in architectures else []
     if others:
         days.append((others[day % len(others)], day // len(others)))
-    return tuple((arch, _share(arch, turn)) for arch, turn in days)
+    whole = WHOLE if MEASURED in architectures else None
+    return tuple((arch, _share(arch, turn, whole)) for arch, turn in days)
 
 
-def _share(arch: str, turn: int) -> tuple[Unit, ...]:
-    """At least one unit of each entry."""
+def _share(arch: str, turn: int, whole: str | None) -> tuple[Unit, ...]:
+    """At least one unit of each entry; whole: all of entries that begin so."""
     by_entry: dict[str, list[Unit]] = {}
     for unit in all_units(arch):
         by_entry.setdefault(unit.entry, []).append(unit)
-    shares = {entry: 1 if entry.startswith(WHOLE) else min(SHARES, len(units)) for entry, units in by_entry.items()}
+    shares = {
+        entry: 1 if whole and entry.startswith(whole) else min(SHARES, len(units)) for entry, units in by_entry.items()
+    }
     return tuple(unit for entry, units in by_entry.items() for unit in units[turn % shares[entry] :: shares[entry]])
 
 
