@@ -52,7 +52,7 @@ class MsmRow:
 
 # Where copies overlap kernels: a first piece has at least FIRST_PIECE points, and n / MOST_FIRSTS; each later one so many times
 # as many as the one before, as kernels take about twice as long as the copies of points and scalars, and six times as long
-# as those of scalars alone (by the figures of findings and a link of 55 GB/s; unmeasured).
+# as those of scalars alone (by experiments of before this project's code, and a link of 55 GB/s; unmeasured).
 FIRST_PIECE = 1 << 16
 MOST_FIRSTS = 48
 GROWTH = 2
@@ -138,7 +138,7 @@ def bases_row(kind: str, arch: str, bases: Bases, count: int, *, multiprocessors
     if not bases.width:
         return row
     other = with_width(bases.width, row.slice, row.merge, row.log_segment, row.resident, UNMEASURED, fill=row.fill)
-    return replace(other, lanes=row.lanes, chunk=row.chunk)
+    return replace(row, width=other.width, low_bits=other.low_bits, source=UNMEASURED)
 
 
 @cache

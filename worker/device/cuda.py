@@ -86,9 +86,8 @@ class CudaBackend:
         separate: bool = False,
         sources: Sources | None = None,
     ) -> None:
-        """memory: the budget in bytes. poison: fill outputs and scratch before each piece (default: $LIMBD_POISON is 1).
-        What lanes share is filled once.
-        verify: compile the kernels' range checks in. separate: an allocation for each buffer (for memory checkers). Kernels are compiled and loaded at their first use.
+        """memory: the budget in bytes. poison: fill outputs and scratch before each piece, and what lanes share before the first (default:
+        $LIMBD_POISON is 1). verify: compile the kernels' range checks in. separate: an allocation for each buffer (for memory checkers). Kernels are compiled and loaded at their first use.
 
         Raises ServiceError(NO_DEVICE) with the reason, or what the driver says of the device.
         """

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import replace
 from itertools import pairwise, product
 
 import pytest
 
 from limbd.harness.groups import GROUPS
+from limbd.kernels.source import ROOT
 from limbd.ops.base import FIRST_BAD, POINTERS, LaunchPlan, Part, Traits
 from limbd.ops.msm import MSM_G1, MSM_G2
+from limbd.ops.msm_bases import Bases
 from limbd.ops.msm_plan import Question, growing, plan_of
-from limbd.ops.msm_shape import MAX_COUNT, MAX_ENTRIES, SCALAR_BYTES, Shape, window_count
-from limbd.ops.msm_tuning import FIRST_PIECE, MsmRow, msm_row, with_width
+from limbd.ops.msm_shape import MAX_COUNT, MAX_ENTRIES, SCALAR_BYTES, SHORTEST_CHUNK, Shape, window_count
+from limbd.ops.msm_tuning import FIRST_PIECE, MsmRow, bases_row, msm_row, with_width
 from limbd.ops.msm_units import MAX_CHUNK
 from limbd.ops.params import curves
 from limbd.ops.params.curves import Curve, GroupName
@@ -154,6 +157,20 @@ def test_memory_for_each_point(group: tuple[str, GroupName], limits: tuple[int, 
 
 
 # --- pieces ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_kernels_have_the_same_limits_of_chunks() -> None:
+    """Room for chunks and spills is counted with them."""
+    text = (ROOT / "algo" / "bucket_chunks.cuh").read_text()
+    found = {name: int(value) for name, value in re.findall(r"\b(SHORTEST|MAX_LENGTH) = (\d+)", text)}
+    assert found == {"SHORTEST": SHORTEST_CHUNK, "MAX_LENGTH": MAX_CHUNK}
+
+
+def test_a_row_of_points_with_their_multiples_differs_in_its_window_alone() -> None:
+    own = msm_row("cuda", "sm_90", BN254, "g2", 1000)
+    found = bases_row("cuda", "sm_90", Bases(BN254, "g2", 1000, "-", 13, 20), 1000)
+    assert (found.width, found.low_bits > 0) == (13, True)
+    assert replace(found, width=own.width, low_bits=own.low_bits, source=own.source) == own
 
 
 @pytest.mark.parametrize("growth", [2, 6])
