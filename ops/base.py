@@ -70,6 +70,7 @@ class Request:
 Kind = Literal["in", "out", "scratch", "table", "u32", "u64", "limbs"]
 
 POINTERS = ("in", "out", "scratch", "table")
+POINTER_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -116,13 +117,18 @@ class Struct:
         out = bytearray(self.size)
         for member, at in zip(self.members, self._layout, strict=False):
             if member.kind in POINTERS:
-                out[at : at + 8] = addresses[member.name].to_bytes(8, "little")
+                out[at : at + POINTER_BYTES] = addresses[member.name].to_bytes(POINTER_BYTES, "little")
             elif member.kind == "u64":
                 out[at : at + 8] = values[member.name].to_bytes(8, "little")
             else:
                 width = LIMB_BYTES * member.count
                 out[at : at + width] = values[member.name].to_bytes(width, "little")
         return bytes(out)
+
+    @cached_property
+    def pointers(self) -> dict[str, int]:
+        """Offset of each member that points to memory."""
+        return {m.name: at for m, at in zip(self.members, self._layout, strict=False) if m.kind in POINTERS}
 
     @cached_property
     def _alignment(self) -> int:
@@ -261,15 +267,23 @@ class Launch:
 
     def pack(self, addresses: Mapping[str, int]) -> bytes:
         """The kernel's parameter struct. addresses: of the plan's buffers and tables, by their names."""
+        template, places = self._template
+        out = bytearray(template)
+        for at, place in places:
+            out[at : at + POINTER_BYTES] = _address(place, addresses).to_bytes(POINTER_BYTES, "little")
+        return bytes(out)
+
+    @cached_property
+    def _template(self) -> tuple[bytes, tuple[tuple[int, Place], ...]]:
+        """The struct with pointers to nothing, and where those to something go: plans are kept, and enqueued again."""
         struct = self.kernel.struct
-        places = {m.name: self.pointers.get(m.name, m.name) for m in struct.members if m.kind in POINTERS}
-        return struct.pack(self.values, {member: _address(place, addresses) for member, place in places.items()})
+        pointers = {name: self.pointers.get(name, name) for name in struct.pointers}
+        places = tuple((struct.pointers[name], place) for name, place in pointers.items() if place is not None)
+        return struct.pack(self.values, dict.fromkeys(pointers, 0)), places
 
 
-def _address(place: Place | None, addresses: Mapping[str, int]) -> int:
-    if isinstance(place, Part):
-        return addresses[place.buffer] + place.offset
-    return 0 if place is None else addresses[place]
+def _address(place: Place, addresses: Mapping[str, int]) -> int:
+    return addresses[place.buffer] + place.offset if isinstance(place, Part) else addresses[place]
 
 
 @dataclass(frozen=True)

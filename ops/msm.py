@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -27,6 +27,9 @@ MAX_VECTORS = 1 << 16
 
 # log2 of points, by which every unit is met: digits of 16 bits and of 32.
 UNIT_LOGS = (4, 20, 24)
+
+# To make a plan takes longer than to enqueue a short one.
+PLANS_KEPT = 64
 
 # Numbers of kernels/entry/msm_points.cu.
 REASON_BITS = 2
@@ -118,13 +121,12 @@ class Msm(Op):
         return Request(self, len(scalars), param, curve.order, width, arrays, None, {"degree": group.degree})
 
     def plan(self, request: Request, traits: Traits) -> LaunchPlan:
-        question = self.question(request)
-        return plan_of(question, traits, self._rows(question.curve, traits))
+        return _planned(self.question(request), traits)
 
     def row(self, request: Request, traits: Traits) -> MsmRow:
         """The tuning row of a plan in one piece."""
         question = self.question(request)
-        return self._rows(question.curve, traits)(max(1, question.count))
+        return _rows(question, traits)(max(1, question.count))
 
     def bad_element(self, word: int) -> RequestError:
         return RequestError(Status.BAD_ELEMENT, REASONS[word & (1 << REASON_BITS) - 1], index=word >> REASON_BITS)
@@ -148,7 +150,7 @@ class Msm(Op):
             for constant in (False, True)
             for log in UNIT_LOGS
         )
-        plans = (plan_of(question, traits, self._rows(question.curve, traits)) for question in questions)
+        plans = (_planned(question, traits) for question in questions)
         kept = (
             unit
             for curve in CURVES
@@ -162,10 +164,6 @@ class Msm(Op):
 
     def reference(self, request: Request, result: memoryview) -> None:
         msm(request, result)
-
-    def _rows(self, curve: Curve, traits: Traits) -> Callable[[int], MsmRow]:
-        """The tuning row for a number of points."""
-        return partial(msm_row, traits.kind, traits.arch, curve, self.group, multiprocessors=traits.multiprocessors)
 
     def _curve(self, call: Call) -> Curve | None:
         return curves.by_low_byte(call.param & CURVE)
@@ -182,6 +180,17 @@ class Msm(Op):
         vectors = vectors_of(request.param)
         constant, subgroup = bool(request.param & CONSTANT_WORK), bool(request.param & CHECK_SUBGROUP)
         return Question(curve, self.group, request.n // vectors, vectors, constant, subgroup)
+
+
+@lru_cache(PLANS_KEPT)
+def _planned(question: Question, traits: Traits) -> LaunchPlan:
+    return plan_of(question, traits, _rows(question, traits))
+
+
+def _rows(question: Question, traits: Traits) -> Callable[[int], MsmRow]:
+    """The tuning row for a number of points."""
+    kind, arch, curve, group = traits.kind, traits.arch, question.curve, question.name
+    return partial(msm_row, kind, arch, curve, group, multiprocessors=traits.multiprocessors)
 
 
 _OPERANDS = ("scalars", "points")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -33,6 +33,9 @@ from limbd.worker.multiplication_question import (
 )
 
 Limbs = npt.NDArray[np.uint32]
+
+# Of one set of bases: to make a plan takes longer than to enqueue a short one.
+PLANS_KEPT = 8
 
 
 class Worker:
@@ -126,6 +129,7 @@ class KeptBases:
         self._worker = worker
         self._points = points
         self._convert = partial(answer_of, bases.curve, group, plain=plain)
+        self._planned = lru_cache(PLANS_KEPT)(self._plan)
 
     def msm(self, scalars: Any, *, constant_work: bool = False) -> Any:
         """As limbd.Client.msm, with these points. An array of scalars is read where it lies: see Worker.pinned.
@@ -146,6 +150,9 @@ class KeptBases:
 
     def plan(self, vectors: int = 1, *, constant_work: bool = False) -> LaunchPlan:
         """What msm carries out for so many vectors."""
+        return self._planned(vectors, constant_work)
+
+    def _plan(self, vectors: int, constant_work: bool) -> LaunchPlan:
         bases = self.bases
         question = Question(bases.curve, bases.name, bases.count, vectors, constant_work, False, bases)
         return plan_of(question, self._worker.backend.traits(), self.row)
