@@ -77,8 +77,8 @@ Say = Callable[[str], None]
 
 @dataclass
 class Run:
-    """What every step works with. end: time.monotonic() after which nothing new is begun. only: text that a case's name
-    holds. unreached: what was due and not begun."""
+    """What every step works with. end: time.monotonic() after which nothing new is begun. only: texts, comma-separated, of which
+    a case's name has to hold one. met: cases with such a name. unreached: what was due and not begun."""
 
     plan: Plan
     backend: Measurable
@@ -86,11 +86,15 @@ class Run:
     end: float
     only: str
     say: Say
+    met: int = 0
     unreached: int = 0
 
     def due(self, case: str) -> bool:
         """Whether it is still to be done: asked for, not in the file, and time is left."""
-        if case in self.journal.done or self.only not in case:
+        if not any(text in case for text in self.only.split(",")):
+            return False
+        self.met += 1
+        if case in self.journal.done:
             return False
         if time.monotonic() > self.end:
             self.say(f"{case}: not begun, out of time (the same command goes on here)")
@@ -106,7 +110,7 @@ class Run:
 
 def run_plan(plan: Plan, backend: Measurable, path: Path, commit: str, *, seconds: float, only: str, say: Say) -> bool:
     """Does what the file at `path` does not hold yet. True where everything was reached; whether it was right and fast
-    enough is for limbd.harness.halt to say."""
+    enough is for limbd.harness.halt to say. Raises InputError where no case has a name that is asked for."""
     sides = {name: resolve(name) for name in (*plan.candidates, *(case.incumbent for case in plan.cases))}
     head = report.run_record("halt", {"plan": plan.number, **machine.facts(backend)}, commit)
     resume = path.exists() and not commit.endswith("-dirty")
@@ -122,6 +126,8 @@ def run_plan(plan: Plan, backend: Measurable, path: Path, commit: str, *, second
             asked = candidate not in wrong and (not case.only or candidate in case.only)
             if asked and not _measure(run, case, candidate, sides):
                 wrong.add(candidate)
+    if not run.met and not wrong:
+        raise InputError(f"--only {only}: plan {plan.number} has no case with that in its name")
     return not run.unreached
 
 

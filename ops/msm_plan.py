@@ -310,7 +310,9 @@ def _piece(question: Question, largest: Shape, vectors: tuple[int, int], points:
     answer = Transfer("out", "result", first_vector * wire, vector_count * wire)
     points_in = () if shape.bases else (Transfer("wire", "points", start * wire, count * wire),)
     copies = (*points_in, *_joined(scalars))
-    return Piece(copies, launches, (answer,) if is_last else ())
+    # Every kernel waits by itself for the one before it.
+    ordered = (replace(launch, overlaps=i > 0) for i, launch in enumerate(launches))
+    return Piece(copies, tuple(ordered), (answer,) if is_last else ())
 
 
 def _joined(transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:

@@ -4,6 +4,8 @@
 //   let_next_begin()       the next grid, launched so, may begin once all blocks of this one have come here or ended
 //   wait_for_previous()    the grid before has ended, and what it wrote is there. Until then a thread neither reads what an
 //                          earlier grid of the request writes, nor writes at all
+//   take_turn()            both, at a kernel's beginning: what is saved is the time between one grid's end and the next one's
+//                          beginning
 //
 // The grid before has waited for its own one before it lets the next begin, so that all earlier ones have ended as well.
 #pragma once
@@ -23,5 +25,10 @@ __device__ __forceinline__ void let_next_begin() {}
 __device__ __forceinline__ void wait_for_previous() {}
 
 #endif
+
+__device__ __forceinline__ void take_turn() {
+    wait_for_previous();
+    let_next_begin();
+}
 
 }  // namespace grid_order

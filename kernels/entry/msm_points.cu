@@ -2,6 +2,7 @@
 //
 // A bad point lowers args.bad to its index << 2 | Reason, so that the lowest index wins, and counts as infinity from then on.
 #include "base/element.cuh"
+#include "base/grid_order.cuh"
 #include "curve/xyzz.cuh"
 #include "unit.cuh"
 
@@ -38,6 +39,7 @@ __device__ __forceinline__ bool is_in_subgroup(const curve::Affine<GROUP>& point
 // infinite[i]: whether point i is infinity; the generator stands in its place, so that no addition meets infinity. offset:
 // the first point's index in the request. images: where the points' images by the endomorphism begin, in points; 0, nowhere.
 extern "C" __global__ void __launch_bounds__(128) msm_points(const msm_points_args args) {
+    grid_order::take_turn();
     const uint64_t index = element::own_index();
     if (index >= args.n) return;
     uint32_t plain[2 * COORDINATE];
@@ -71,6 +73,7 @@ extern "C" __global__ void __launch_bounds__(128) msm_points(const msm_points_ar
 }
 
 extern "C" __global__ void __launch_bounds__(128) msm_subgroup(const msm_subgroup_args args) {
+    grid_order::take_turn();
     const uint64_t index = element::own_index();
     if (index >= args.n || args.infinite[index]) return;
     curve::Affine<GROUP> point;

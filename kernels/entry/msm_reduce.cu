@@ -1,5 +1,6 @@
 // What follows the additions into buckets: spills, the reduction of each row, the fold over windows, and the affine result.
 #include "algo/bucket_reduction.cuh"
+#include "base/grid_order.cuh"
 #include "unit.cuh"
 
 namespace {
@@ -23,6 +24,7 @@ __device__ __forceinline__ void leave(uint32_t* plain, const uint32_t* a) {
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(THREADS) msm_merge(const msm_merge_args args) {
+    grid_order::take_turn();
     const uint64_t slice = element::own_index();
     if (slice * args.length >= args.count) return;
     if constexpr (Mode::CONSTANT) {
@@ -33,17 +35,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_merge(const msm_merge_
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) msm_segments(const msm_segments_args args) {
+    grid_order::take_turn();
     const uint64_t index = element::own_index();
     if (index < args.n) bucket_reduction::first_stage<Mode>(args, uint32_t(index));
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) msm_segments_next(const msm_segments_next_args args) {
+    grid_order::take_turn();
     const uint64_t index = element::own_index();
     if (index < args.n) bucket_reduction::next_stage<Mode>(args, uint32_t(index));
 }
 
 // One vector a thread. kept: the sum over the pieces so far, which begins with the first and is written out with the last.
 extern "C" __global__ void __launch_bounds__(THREADS) msm_fold(const msm_fold_args args) {
+    grid_order::take_turn();
     const uint64_t vector = element::own_index();
     if (vector >= args.vectors) return;
     Sum sum, kept;

@@ -2,6 +2,7 @@
 //
 // Blocks are whole warps, all of which take part to the end: what lies beyond the last item is not stored.
 #include "algo/bucket_lanes.cuh"
+#include "base/grid_order.cuh"
 #include "unit.cuh"
 
 namespace {
@@ -12,14 +13,17 @@ using Lanes = xyzz_lanes::Lanes<GROUP>;
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(THREADS) msm_merge(const msm_merge_args args) {
+    grid_order::take_turn();
     bucket_lanes::merge<Mode>(args);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) msm_segments(const msm_segments_args args) {
+    grid_order::take_turn();
     bucket_lanes::first_stage<Mode>(args);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) msm_segments_next(const msm_segments_next_args args) {
+    grid_order::take_turn();
     DYNAMIC_SHARED(uint32_t, memory);
     bucket_lanes::chunk<Mode>(args, memory);
 }
@@ -27,6 +31,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_segments_next(const ms
 // One vector a warp, whose groups all do the same. kept: the sum over the pieces so far, which begins with the first and is
 // written out with the last.
 extern "C" __global__ void __launch_bounds__(32, 1) msm_fold(const msm_fold_args args) {
+    grid_order::take_turn();
     const uint32_t vector = blockIdx.x;
     xyzz_lanes::Point<GROUP> sum;
     bucket_lanes::fold<Mode>(sum, args, vector);

@@ -18,6 +18,7 @@
 #include "algo/halves.cuh"
 #include "algo/scan.cuh"
 #include "base/element.cuh"
+#include "base/grid_order.cuh"
 #include "unit.cuh"
 
 namespace {
@@ -175,6 +176,7 @@ __device__ __forceinline__ void store_digits(Raw* raw, const uint32_t* sum, cons
 // digits[row][i] = the raw digit of scalar i: d + 2^(c-1) - 1. With `halves` a row has the digits of all first halves, then
 // those of all second ones. A point at infinity has zeros for digits. The first `cleared` counts become 0.
 extern "C" __global__ void __launch_bounds__(256) msm_digits(const msm_digits_args args) {
+    grid_order::take_turn();
     const uint64_t index = element::own_index(), threads = uint64_t(gridDim.x) * blockDim.x;
     for (uint64_t i = index; i < args.cleared; i += threads) args.counts[i] = 0;
     if (index >= uint64_t(args.count) * args.vectors) return;
@@ -199,12 +201,14 @@ extern "C" __global__ void __launch_bounds__(256) msm_digits(const msm_digits_ar
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) msm_clear(const msm_clear_args args) {
+    grid_order::take_turn();
     const uint64_t index = element::own_index();
     if (index < args.n) args.counts[index] = 0;
 }
 
 // counts[row][key] += the tile's items.
 extern "C" __global__ void __launch_bounds__(THREADS) msm_count(const msm_count_args args) {
+    grid_order::take_turn();
     DYNAMIC_SHARED(uint32_t, counts);
     const RowTile<msm_count_args> tile(args);
     uint32_t key[ITEMS], rank[ITEMS];
@@ -215,6 +219,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_count(const msm_count_
 
 // Entries, and the low bits of their buckets, in their partitions' places.
 extern "C" __global__ void __launch_bounds__(THREADS, SCATTERS) msm_scatter(const msm_scatter_args args) {
+    grid_order::take_turn();
     DYNAMIC_SHARED(uint32_t, counts);
     __shared__ scan::Totals<1, WARPS> totals;
     uint32_t *const begins = counts + args.keys, *const entries = begins + args.keys;
@@ -247,6 +252,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SCATTERS) msm_scatter(cons
 
 // counts[bucket] += the tile's items.
 extern "C" __global__ void __launch_bounds__(THREADS) msm_count_low(const msm_count_low_args args) {
+    grid_order::take_turn();
     DYNAMIC_SHARED(uint32_t, counts);
     const PartitionTile<msm_count_low_args> tile(args, counts);
     if (tile.size == 0) return;
@@ -259,6 +265,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_count_low(const msm_co
 
 // Entries in their buckets' places.
 extern "C" __global__ void __launch_bounds__(THREADS, SCATTERS) msm_scatter_low(const msm_scatter_low_args args) {
+    grid_order::take_turn();
     DYNAMIC_SHARED(uint32_t, counts);
     __shared__ scan::Totals<1, WARPS> totals;
     const uint32_t keys = 1u << args.low_bits;
@@ -290,6 +297,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, SCATTERS) msm_scatter_low(
 
 // Block b's sums of its chunk of counts.
 extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_sums(const msm_scan_sums_args args) {
+    grid_order::take_turn();
     __shared__ scan::Totals<2, WARPS> totals;
     const uint64_t begin = uint64_t(blockIdx.x) * args.chunk, end = min(args.n, begin + args.chunk);
     uint32_t own[2] = {0, 0}, total[2], share[SHARE][2];
@@ -309,6 +317,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_sums(const msm_sc
 // index, and after the last one the sum of all; with CHUNKS how many chunks there are of each class, added to what is there.
 // totals: both sums over all; with CHUNKS and `fill` the first is there already, and is what it was.
 extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_apply(const msm_scan_apply_args args) {
+    grid_order::take_turn();
     __shared__ scan::Totals<2, WARPS> totals;
     __shared__ uint32_t classes[bucket_chunks::MAX_LENGTH];
     const uint32_t length = args.form == CHUNKS ? bucket_chunks::length_of(args) : 0;
@@ -358,6 +367,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_apply(const msm_s
 
 // Chunks of all buckets, longest first, and how many they are: totals[1]. No spill is there yet.
 extern "C" __global__ void __launch_bounds__(THREADS) msm_chunks(const msm_chunks_args args) {
+    grid_order::take_turn();
     __shared__ scan::Totals<1, WARPS> totals;
     __shared__ uint32_t counts[bucket_chunks::MAX_LENGTH];
     const uint64_t threads = uint64_t(gridDim.x) * THREADS;

@@ -88,7 +88,8 @@ def configure_halt(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("run")
     group.add_argument("--out", type=Path, metavar="DIR", help="folder of the samples (default: plans/results)")
     group.add_argument("--commit", help="the commit of this tree, where it has no history")
-    group.add_argument("--only", default="", metavar="TEXT", help="only what has this in its name")
+    texts = "only cases whose name holds one of these texts, comma-separated"
+    group.add_argument("--only", default="", metavar="TEXT[,TEXT]", help=texts)
     group.add_argument("--seconds", type=args.seconds, default=float(1 << 30), help="begin nothing new after this time")
     args.add_backend(parser)
 

@@ -132,6 +132,13 @@ def test_what_is_done_is_not_done_again(cpu: Any, tmp_path: Path) -> None:
     assert measured(plan, cpu, path)[1] == records
 
 
+def test_only_what_is_asked_for_is_done(cpu: Any, tmp_path: Path) -> None:
+    done, records, _ = measured(plan_for("same"), cpu, tmp_path / "9001.jsonl", only="kat,edges")
+    assert done and {record["kind"] for record in records} == {"run", "correctness"}
+    with pytest.raises(InputError, match="no case with that in its name"):
+        measured(plan_for("same"), cpu, tmp_path / "none.jsonl", only="zzz")
+
+
 def test_a_wrong_candidate_is_not_measured(cpu: Any, tmp_path: Path) -> None:
     plan, path = plan_for("short"), tmp_path / "9001.jsonl"
     for _ in range(2):

@@ -92,6 +92,20 @@ def test_launches_fit_their_kernels_and_buffers(curve: Curve, name: GroupName, t
 
 
 @EVERY_GROUP
+@pytest.mark.parametrize("chunk", [0, MAX_CHUNK])
+def test_a_launch_that_may_overlap_waits_for_its_turn(curve: Curve, name: GroupName, chunk: int) -> None:
+    """All but a piece's first, which follows copies."""
+    row = replace(msm_row("cuda", "sm_90", curve, name, 1 << 20), chunk=chunk)
+    for constant in (False, True):
+        made = plan(1 << 20, traits=H200, row=row, curve=curve, name=name, constant=constant)
+        for piece in made.pieces:
+            assert [launch.overlaps for launch in piece.launches] == [i > 0 for i in range(len(piece.launches))]
+        for kernel in {launch.kernel for launch in made.launches()}:
+            text = (ROOT / "entry" / f"{kernel.unit.entry}.cu").read_text()
+            assert re.search(rf"\b{kernel.name}\([^)]*\) {{\n    grid_order::take_turn\(\);\n", text), kernel.name
+
+
+@EVERY_GROUP
 def test_the_work_does_not_depend_on_scalars(curve: Curve, name: GroupName) -> None:
     """A plan is made of counts alone; constant work has its own kernels, and a bucket more in each row."""
     for count in (1, 1000, 1 << 16):
