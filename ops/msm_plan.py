@@ -32,6 +32,7 @@ from limbd.ops.msm_tails import fold, merges, stages
 from limbd.ops.msm_tuning import FIRST_PIECE, GROWTH, KEPT_GROWTH, MOST_FIRSTS, MsmRow
 from limbd.ops.msm_units import (
     CHUNKS,
+    CHUNKS_TILE,
     DIGITS_BLOCK,
     HALF_LIMBS,
     LOW_BYTES,
@@ -39,6 +40,7 @@ from limbd.ops.msm_units import (
     RUNS,
     SCALAR_LIMBS,
     SCAN_TILE,
+    SMALLEST_TILE,
     SORT_BLOCK,
     TILE,
     TILES,
@@ -85,7 +87,8 @@ def sort_launches(shape: Shape, start: int) -> Iterator[Launch]:
     width, windows = row.width, shape.windows
     numbers = montgomery(order, SCALAR_LIMBS)
     partitions = shape.rows * shape.keys
-    two_passes, tiles = row.low_bits > 0, -(-shape.row_entries // TILE)
+    two_passes, tile = row.low_bits > 0, _row_tile(shape)
+    tiles = -(-shape.row_entries // tile)
     digits = {"order": order, "r2": numbers["r2"], "n0inv": numbers["n0inv"], "offset": offset_of(windows, width)}
     digits |= _halving(shape.halving)
     digits |= {"count": shape.count, "vectors": shape.vectors, "windows": windows, "width": width}
@@ -93,7 +96,7 @@ def sort_launches(shape: Shape, start: int) -> Iterator[Launch]:
     places = {"infinite": shape.bases.infinite_from(start)} if shape.bases else {}
     yield _launch(shape, "msm_digits", shape.count * shape.vectors, DIGITS_BLOCK, digits, pointers=places)
 
-    first = {"count": shape.row_entries, "tiles": tiles, "keys": shape.keys, "width": width}
+    first = {"count": shape.row_entries, "tiles": tiles, "tile": tile, "keys": shape.keys, "width": width}
     first |= {"low_bits": row.low_bits, "spare": int(shape.constant)}
     threads = shape.rows * tiles * SORT_BLOCK
     yield _launch(shape, "msm_count", threads, SORT_BLOCK, first, shared=LIMB_BYTES * shape.keys)
@@ -115,6 +118,14 @@ def sort_launches(shape: Shape, start: int) -> Iterator[Launch]:
     yield from _last_scan(shape, counts)
     shared = _tile_bytes(keys, LOW_BYTES)
     yield _launch(shape, "msm_scatter_low", threads, SORT_BLOCK, second, shared=shared, pointers=starts)
+
+
+def _row_tile(shape: Shape) -> int:
+    """Items of a block of the first pass: fewer where there are too few for a block on each half of a multiprocessor."""
+    tile, blocks = TILE, shape.row.fill // SORT_BLOCK
+    while tile > SMALLEST_TILE and shape.rows * -(-shape.row_entries // tile) < blocks:
+        tile //= 2
+    return tile
 
 
 def _halving(found: Halving | None) -> dict[str, int]:
@@ -147,7 +158,7 @@ def _last_scan(shape: Shape, counts: Place) -> Iterator[Launch]:
     cursors = Part("counts", LIMB_BYTES * (shape.sort_counts + shape.chunk_length))
     values = {"buckets": buckets, "length": shape.chunk_length, "fill": shape.chunk_fill, "slots": shape.spills}
     pointers: dict[str, Place | None] = {"classes": classes, "cursors": cursors, "spill_buckets": "spill_buckets_0"}
-    threads = -(-buckets // TILE) * SORT_BLOCK
+    threads = -(-buckets // CHUNKS_TILE) * SORT_BLOCK
     yield _launch(shape, "msm_chunks", threads, SORT_BLOCK, values, pointers=pointers)
 
 

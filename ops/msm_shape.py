@@ -26,7 +26,7 @@ SCAN_BLOCKS = 1024
 # Entries of a slice or chunk, where there are so few that they do not fill the device: shorter ones would leave more spills
 # than sums.
 SHORTEST_SLICE = 8
-SHORTEST_CHUNK = 8
+SHORTEST_CHUNK = 4
 
 SCALAR_BYTES = SCALAR_LIMBS * LIMB_BYTES
 
@@ -175,8 +175,9 @@ class Shape:
 
     @property
     def chunk_length(self) -> int:
-        """Entries: twice those of a thread where all are spread over the device, so that buckets of one size stay whole."""
-        return self.length or min(self.row.chunk, max(SHORTEST_CHUNK, -(-2 * self.entries // self.row.fill)))
+        """Entries: a quarter more than a thread's share of all, so that buckets a little larger than it stay whole."""
+        share = self.entries // self.row.fill
+        return self.length or min(self.row.chunk, max(SHORTEST_CHUNK, share + share // 4 + 1))
 
     @property
     def chunk_fill(self) -> int:
@@ -191,10 +192,9 @@ class Shape:
 
     @property
     def _whole_chunks(self) -> int:
-        """At most: of the longest, or where those that there are have twice as many entries as each thread's share, one for
-        every second thread."""
+        """At most: of the longest, or where those that there are have more entries than each thread's share, one a thread."""
         shortest = self.entries // min(self.chunk_length, SHORTEST_CHUNK)
-        return min(shortest, max(self.entries // self.chunk_length, self.chunk_fill // 2))
+        return min(shortest, max(self.entries // self.chunk_length, self.chunk_fill))
 
     @property
     def spills(self) -> int:

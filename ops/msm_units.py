@@ -21,6 +21,11 @@ HALF_LIMBS = 6
 SORT_BLOCK = 256
 SORT_ITEMS = 16
 TILE = SORT_BLOCK * SORT_ITEMS
+SMALLEST_TILE = 2 * SORT_BLOCK
+
+# Buckets of which a thread, and a block, puts the chunks in order: few, as it takes longest where there are few buckets.
+CHUNK_ITEMS = 2
+CHUNKS_TILE = SORT_BLOCK * CHUNK_ITEMS
 
 # Counts that a thread, and a block, of a scan adds up at a time.
 SCAN_SHARE = 4
@@ -51,7 +56,7 @@ def _out(*names: str) -> tuple[Member, ...]:
     return tuple(Member(name, "scratch") for name in names)
 
 
-_ROW = _words("count", "tiles", "keys", "width", "low_bits", "spare")
+_ROW = _words("count", "tiles", "tile", "keys", "width", "low_bits", "spare")
 _PARTITION = (*_in("tile_starts", "starts", "low_keys"), *_words("partitions", "keys", "low_bits", "buckets"))
 
 _SORT: dict[str, tuple[Member, ...]] = {
@@ -210,8 +215,8 @@ def kernels(
     the blocks of additions that a multiprocessor holds at once, which bounds their registers."""
     group, plain = _group(curve, name)
     mode = ("CONSTANT_WORK", int(constant))
-    block = (("THREADS", SORT_BLOCK), ("ITEMS", SORT_ITEMS), ("SHARE", SCAN_SHARE))
-    sort = (*block, ("DIGIT_BITS", 8 * digit_bytes(width)))
+    items = (("ITEMS", SORT_ITEMS), ("CHUNK_ITEMS", CHUNK_ITEMS), ("SHARE", SCAN_SHARE))
+    sort = (("THREADS", SORT_BLOCK), *items, ("DIGIT_BITS", 8 * digit_bytes(width)))
     found = {
         **_kernels("msm_sort", _SORT, SORT_BLOCK, sort, ""),
         **_points(group, plain),

@@ -7,8 +7,8 @@
 // first entry / length: the places of a bucket's chunks follow each other, and no two chunks have one, as the next bucket's
 // second chunk begins at least `length` entries after this one's last. Spills are merged as in bucket_sums.cuh.
 //
-// A class is length - size: class 0 are the whole chunks. The length is that of the launch, or less where there are fewer
-// entries than there could be: a witness's, which fall into few buckets, are to be spread over the device too.
+// A class is length - size: class 0 are the whole chunks. The length is little more than a thread's share of the entries that
+// there are: then a long chunk, which begins first, ends with all others, however few buckets have nearly all entries.
 #pragma once
 
 #include "algo/counting_sort.cuh"
@@ -18,7 +18,10 @@ namespace bucket_chunks {
 constexpr uint32_t NO_BUCKET = 0xFFFFFFFFu, OWN = 0xFFFFFFFFu, MAX_LENGTH = 256;
 
 // Shorter ones would leave more spills than sums.
-constexpr uint32_t SHORTEST = 8;
+constexpr uint32_t SHORTEST = 4;
+
+// A bucket's whole chunks up to so many are written by its own thread.
+constexpr uint32_t FEW = 8;
 
 struct Chunk {
     uint32_t first, size, bucket, spill;  // spill: its place, or OWN where the sum is the bucket's own
@@ -33,13 +36,13 @@ __device__ __forceinline__ void store(uint32_t* chunks, uint32_t number, const C
     reinterpret_cast<uint4*>(chunks)[number] = make_uint4(chunk.first, chunk.size, chunk.bucket, chunk.spill);
 }
 
-// Entries of a whole chunk. args: length, the most; fill, threads that fill the device, each of which takes half of one, or 0
-// where totals[0], the number of entries, is not there yet.
+// Entries of a whole chunk: a quarter more than a thread's share, so that buckets a little larger than it stay whole. args:
+// length, the most; fill, threads that fill the device, or 0 where totals[0], the number of entries, is not there yet.
 template <class Args>
 __device__ __forceinline__ uint32_t length_of(const Args& args) {
     if (args.fill == 0) return args.length;
     const uint32_t share = args.totals[0] / args.fill;
-    return min(args.length, max(SHORTEST, share < MAX_LENGTH ? 2 * share + 2 : MAX_LENGTH));
+    return min(args.length, max(SHORTEST, share < MAX_LENGTH ? share + share / 4 + 1 : MAX_LENGTH));
 }
 
 // --- the order ---
@@ -101,24 +104,32 @@ struct Tile {
         __syncthreads();
     }
 
-    // places: of each class's first chunk of the block. A bucket's whole chunks are written by all lanes of the warp.
+    // places: of each class's first chunk of the block. The whole chunks of a bucket that has many are written by all lanes of
+    // the warp.
     __device__ __forceinline__ void place(const uint32_t* places) const {
         UNROLL
         for (int i = 0; i < ITEMS; ++i) {
             uint32_t first;
             const uint32_t size = entries(i, first), number = uint32_t(bucket(i)), wholes = size / length;
-            const uint32_t left = size % length, last = first + wholes * length;
+            const uint32_t left = size % length, last = first + wholes * length, at = places[0] + whole[i];
             if (left != 0) {
                 const Chunk chunk = {last, left, number, wholes == 0 ? OWN : last / length};
                 store(args.chunks, places[length - left] + rest[i], chunk);
             }
-            for (uint32_t lanes = __ballot_sync(scan::ALL_LANES, wholes != 0); lanes != 0; lanes &= lanes - 1) {
-                place_wholes(__ffs(int(lanes)) - 1, first, wholes, number, places[0] + whole[i]);
+            for (uint32_t j = 0; j < (wholes <= FEW ? wholes : 0); ++j) place_whole(first, j, number, at);
+            for (uint32_t lanes = __ballot_sync(scan::ALL_LANES, wholes > FEW); lanes != 0; lanes &= lanes - 1) {
+                place_wholes(__ffs(int(lanes)) - 1, first, wholes, number, at);
             }
         }
     }
 
   private:
+    // Whole chunk j of the bucket whose entries begin at `first`; place: of its chunk 0.
+    __device__ __forceinline__ void place_whole(uint32_t first, uint32_t j, uint32_t bucket, uint32_t place) const {
+        const uint32_t at = first + j * length;
+        store(args.chunks, place + j, {at, length, bucket, j == 0 ? OWN : at / length});
+    }
+
     // The `wholes` chunks from entry `first` on, at the places from `place` on: what lane `source` has of these numbers.
     __device__ __forceinline__ void place_wholes(int source, uint32_t first, uint32_t wholes, uint32_t bucket,
                                                  uint32_t place) const {
@@ -126,10 +137,7 @@ struct Tile {
         wholes = __shfl_sync(scan::ALL_LANES, wholes, source);
         bucket = __shfl_sync(scan::ALL_LANES, bucket, source);
         place = __shfl_sync(scan::ALL_LANES, place, source);
-        for (uint32_t j = scan::lane(); j < wholes; j += scan::WARP) {
-            const uint32_t at = first + j * length;
-            store(args.chunks, place + j, {at, length, bucket, j == 0 ? OWN : at / length});
-        }
+        for (uint32_t j = scan::lane(); j < wholes; j += scan::WARP) place_whole(first, j, bucket, place);
     }
 };
 

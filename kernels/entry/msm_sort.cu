@@ -23,7 +23,7 @@
 
 namespace {
 
-constexpr int WARPS = THREADS / 32, TILE = THREADS * ITEMS;
+constexpr int WARPS = THREADS / 32, TILE = THREADS * ITEMS, CHUNKS_TILE = THREADS * CHUNK_ITEMS;
 constexpr uint32_t SIGN = 0x80000000u;
 
 // What a scan leaves in `seconds`.
@@ -60,13 +60,13 @@ __device__ __forceinline__ Digit digit_of(const Args& args, uint32_t raw) {
 // than kept in registers; all of a thread's lie at fixed distances from one address.
 __device__ __forceinline__ bool has_item(int i, uint32_t size) { return threadIdx.x + i * THREADS < size; }
 
-// The items of a tile of one row.
+// The items of a tile of one row: at most args.tile, fewer than TILE where there would be few blocks.
 template <class Args>
 struct RowTile {
     uint32_t row, begin, size;
 
     __device__ __forceinline__ RowTile(const Args& args)
-        : row(blockIdx.x / args.tiles), begin(blockIdx.x % args.tiles * TILE), size(min(uint32_t(TILE), args.count - begin)) {}
+        : row(blockIdx.x / args.tiles), begin(blockIdx.x % args.tiles * args.tile), size(min(args.tile, args.count - begin)) {}
 
     // Of item i's point: a row has as many levels of multiples as its count has times `points`, and the piece's points are
     // those from `first` on of the `stride` of a level.
@@ -372,7 +372,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_chunks(const msm_chunk
     __shared__ uint32_t counts[bucket_chunks::MAX_LENGTH];
     const uint64_t threads = uint64_t(gridDim.x) * THREADS;
     for (uint64_t i = element::own_index(); i < args.slots; i += threads) args.spill_buckets[i] = bucket_chunks::NO_BUCKET;
-    bucket_chunks::Tile<ITEMS, msm_chunks_args> tile(args, uint64_t(blockIdx.x) * TILE);
+    bucket_chunks::Tile<CHUNK_ITEMS, msm_chunks_args> tile(args, uint64_t(blockIdx.x) * CHUNKS_TILE);
     tile.count(counts);
     const uint32_t all = bucket_chunks::take_places<WARPS>(args, counts, totals);
     if (blockIdx.x == 0 && threadIdx.x == 0) args.totals[1] = all;

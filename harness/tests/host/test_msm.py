@@ -332,7 +332,7 @@ def test_pairs_of_lanes(kernels: Backend, curve: Curve, name: GroupName) -> None
     assert bytes(result) == encode_points(expected, curve, group_of(curve, name))
 
 
-@pytest.mark.parametrize("fill", [3, 40, 5000])
+@pytest.mark.parametrize("fill", [3, 40, 5000, 1 << 17])
 @pytest.mark.parametrize("length", [2, 8, MAX_CHUNK])
 def test_chunks_are_shorter_where_there_are_fewer_entries(kernels: Backend, length: int, fill: int) -> None:
     """A sort of two passes knows how many there are: zeros and ones alone, which leave 200 entries of thousands."""
@@ -355,7 +355,8 @@ def test_chunks_fit_their_places(log: int) -> None:
     for total in (1, *(shape.entries >> i for i in range(shape.entries.bit_length()))):
         length = shape.chunk_length
         if shape.chunk_fill:  # bucket_chunks::length_of
-            length = min(length, max(SHORTEST_CHUNK, 2 * (total // shape.chunk_fill) + 2))
+            share = total // shape.chunk_fill
+            length = min(length, max(SHORTEST_CHUNK, share + share // 4 + 1))
         assert (total - 1) // length < shape.spills
     even = shape.rows * shape.row_buckets * -(-full // shape.chunk_length) + rest
     assert shape.chunks >= max(even, min(shape.entries, shape.rows * shape.row_buckets))

@@ -1,4 +1,4 @@
-"""The sides of plan 0008: additions by chunks, of whole scalars and of halves by the endomorphism."""
+"""The sides of plan 0013: additions by chunks, of whole scalars, and of halves by the endomorphism up to some number of points."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from limbd.ops.msm_units import MAX_CHUNK
 # Curves without a cofactor.
 CURVES = ("bn254", "secp256k1", "toy_7_13")
 
-# log2 of the points, rounded up -> window of a half of up to 127 bits, none of which has bits to spare: 13, 10, 9, 8, 7 windows.
-WIDTHS = ((13, 10), (17, 13), (18, 15), (21, 16), (24, 19))
+# log2 of the points, rounded up -> window of a half; above the last one scalars are whole. Halves have 127 bits, those of
+# secp256k1 128, and a carry: 13, 10 and 8 windows have next to none to spare.
+WIDTHS = {
+    "bn254": ((13, 10), (17, 13), (21, 16)),
+    "secp256k1": ((13, 10), (18, 13)),
+    "toy_7_13": ((24, 3),),
+}
 
 
 def whole(request: Request, traits: Traits, options: Options) -> LaunchPlan:
@@ -32,13 +37,13 @@ def _plan(request: Request, traits: Traits, *, halves: bool) -> LaunchPlan:
     question = op.question(request)
 
     def row_of(count: int) -> MsmRow:
-        row = msm_row(traits.kind, traits.arch, question.curve, op.group, count)
-        if halves and traits.kind == "cuda":
-            log = (count - 1).bit_length()
-            width = min(next((w for up_to, w in WIDTHS if log <= up_to), WIDTHS[-1][1]), question.curve.scalar.bits)
-            other = with_width(width, row.slice, row.merge, row.log_segment, row.resident, "plan 0008", fill=row.fill)
-            row = replace(other, lanes=row.lanes)
-        return replace(row, chunk=MAX_CHUNK, halves=halves)
+        row = replace(msm_row(traits.kind, traits.arch, question.curve, op.group, count), chunk=MAX_CHUNK, halves=False)
+        log = (count - 1).bit_length()
+        width = next((width for up_to, width in WIDTHS[question.curve.name] if log <= up_to), 0)
+        if not (halves and width):
+            return row
+        other = with_width(width, row.slice, row.merge, row.log_segment, row.resident, "plan 0013", fill=row.fill)
+        return replace(row, width=other.width, low_bits=other.low_bits, halves=True)
 
     return plan_of(question, traits, row_of)
 
