@@ -42,7 +42,7 @@ SAMPLES, WARMUP = 10, 2
 
 # Points with logarithms of their own; more are these again. Equal ones meet in about buckets / DISTINCT buckets, each of
 # which costs a thread its slow path.
-DISTINCT = 1 << 19
+DISTINCT = 1 << 16
 
 # Around the shipped row: windows, the longest slices, and blocks that a multiprocessor holds.
 WIDTHS = (-3, -2, -1, 0, 1, 2, 3)
@@ -68,20 +68,21 @@ class Entry:
         row = self.row
         work = f"chunk={row.chunk}" if row.chunk else f"slice={row.slice}"
         more = "".join(f" {name}" for name in ("halves", "pairs") if getattr(row, name))
-        more += f" low={row.low_bits}" + " precomputed" * self.precomputed
+        more += f" low={row.low_bits} segment={1 << row.log_segment}" + " precomputed" * self.precomputed
         return f"{self.curve.name} {self.group} 2^{self.log} c={row.width} {work} resident={row.resident}{more}"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What is varied. chunks: the longest chunks, in place of slices where there are any. halves, pairs: as of MsmRow, for all rows
-    but the shipped one. low_bits: bits of the sort's second pass, 0: one pass; none: as shipped for a width. precomputed: as of
-    Entry."""
+    """What is varied. chunks: the longest chunks, in place of slices where there are any. segments: log2 of the buckets that the
+    reduction's first stage adds up together; none: as shipped. halves, pairs: as of MsmRow, for all rows but the shipped
+    one. low_bits: bits of the sort's second pass, 0: one pass; none: as shipped for a width. precomputed: as of Entry."""
 
     widths: Sequence[int] = WIDTHS
     slices: Sequence[int] = SLICES
     resident: Sequence[int] = RESIDENT
     chunks: Sequence[int] = ()
+    segments: Sequence[int] = ()
     halves: bool = False
     pairs: bool = False
     low_bits: int | None = None
@@ -94,15 +95,17 @@ def entries(curve: Curve, group: GroupName, log: int, traits: Traits, choice: Ch
     if choice.precomputed:
         own = bases_row(traits.kind, traits.arch, _bases(curve, group, log, traits), 1 << log)
     rows = {dataclasses.replace(own, source=SOURCE): True}
-    for more, length, resident in product(choice.widths, choice.chunks or choice.slices, choice.resident):
+    lengths, segments = choice.chunks or choice.slices, choice.segments or (own.log_segment,)
+    for more, length, resident, log_segment in product(choice.widths, lengths, choice.resident, segments):
         width = own.width + more
         if 2 <= width <= curve.scalar.bits + 1:
             fill = own.fill // own.resident * resident >> choice.pairs
-            made = with_width(width, length, own.merge, own.log_segment, resident, SOURCE, fill=fill)
+            made = with_width(width, length, own.merge, log_segment, resident, SOURCE, fill=fill)
             # What is not varied stays the shipped row's.
             low_bits = made.low_bits if choice.low_bits is None else choice.low_bits
             kept = dataclasses.replace(own, width=made.width, low_bits=low_bits, source=SOURCE)
             slice_length, chunk = (kept.slice, length) if choice.chunks else (length, 0)
+            kept = dataclasses.replace(kept, log_segment=log_segment)
             tried = dataclasses.replace(kept, slice=slice_length, chunk=chunk, resident=resident, fill=fill)
             rows.setdefault(dataclasses.replace(tried, halves=choice.halves, pairs=choice.pairs), False)
     return [Entry(curve, group, log, row, shipped, choice.precomputed) for row, shipped in rows.items()]
@@ -210,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     end = time.monotonic() + options.seconds
     curve = next(curve for curve, _ in GROUPS if curve.name == options.curve)
-    varied = options.widths, options.slices, options.resident, options.chunks
+    varied = options.widths, options.slices, options.resident, options.chunks, options.segments
     kind = {"low_bits": options.low_bits, "precomputed": options.precomputed}
     choice = Choice(*varied, halves=options.halves, pairs=options.pairs, **kind)
     config = Config(backend=options.backend, devices=(options.device,), cache=options.cache_dir)
@@ -236,6 +239,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--slices", type=_numbers, default=SLICES, metavar="L[,L]", help="longest slices")
     parser.add_argument(
         "--chunks", type=_numbers, default=(), metavar="L[,L]", help="longest chunks, instead of slices"
+    )
+    parser.add_argument(
+        "--segments", type=_numbers, default=(), metavar="S[,S]", help="log2 of the buckets of a segment"
     )
     parser.add_argument("--low-bits", type=int, metavar="B", help="of the sort's second pass; 0: one pass")
     parser.add_argument("--precomputed", action="store_true", help="points that stay, with multiples by every window")
