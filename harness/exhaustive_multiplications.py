@@ -13,7 +13,7 @@ from limbd.worker.device.base import Backend
 
 # By turns, so that every sum of two points meets windows of each.
 WIDTHS = (2, 3, 4)
-LANES = (None, LaneRow(log_segment=1, log_chunk=2, rounds=1))
+LANES = (None, LaneRow(log_chunk=2, rounds=1))
 CHUNKS = (0, 1, 2, 3, 256)
 
 

@@ -11,11 +11,9 @@ from limbd.ops.msm_shape import Shape
 
 WARP = 32
 
-# Coordinates of a point over lanes; groups of lanes that work on a segment of the first stage, and of a later one
-# (kernels/algo/bucket_lanes.cuh).
+# Coordinates of a point over lanes; groups of lanes that work on a segment of the first stage (kernels/algo/bucket_lanes.cuh).
 COORDINATES = 4
 FIRST_TEAM = 2
-TEAM = 4
 
 
 def merges(shape: Shape) -> Iterator[Launch]:
@@ -83,8 +81,7 @@ def _lane_merges(shape: Shape) -> Iterator[Launch]:
 
 
 def _lane_stages(shape: Shape) -> Iterator[Launch]:
-    row, lanes = shape.row, shape.row.lanes
-    assert lanes is not None
+    row = shape.row
     (step, left), *others = shape.stages()
     n = shape.rows << left
     values = {"n": n, "row_buckets": shape.row_buckets, "segments": 1 << left, "log_segment": step}
@@ -94,10 +91,9 @@ def _lane_stages(shape: Shape) -> Iterator[Launch]:
     grid = -(-n * FIRST_TEAM * _group_lanes(shape) // row.reduce_block)
     yield Launch(shape.kernels["msm_segments"], grid, row.reduce_block, values, 0, _FIRST_PAIRS)
     for i, (log_chunk, left) in enumerate(others):
-        first, last = min(log_chunk, lanes.log_segment), (log_chunk - 1) % lanes.log_segment + 1
-        values = {"log_chunk": log_chunk, "log_segment": lanes.log_segment, "doublings": last if left else 0}
-        # Two halves, R and T.
-        shared = 4 * (shape.pair_limbs * LIMB_BYTES << log_chunk - first)
+        values = {"log_chunk": log_chunk, "doublings": int(left > 0)}
+        # Two halves, R and T, of half the pairs.
+        shared = 2 * (shape.pair_limbs * LIMB_BYTES << log_chunk)
         grid = shape.rows << left
         yield Launch(shape.kernels["msm_segments_next"], grid, row.reduce_block, values, shared, _pairs(i))
 

@@ -13,10 +13,9 @@ from limbd.ops.tuning import CPU, MEASURED, serving
 
 @dataclass(frozen=True)
 class LaneRow:
-    """log_segment: log2 of the pairs that a team adds up. log_chunk: of those that a block brings down to one. rounds: most
-    turns of a block in the first level of the launch that merges all the spills that are left."""
+    """log_chunk: log2 of the pairs that a block brings down to one. rounds: most turns of a block in the first level of the
+    launch that merges all the spills that are left."""
 
-    log_segment: int = 2
     log_chunk: int = 5
     rounds: int = 4
 

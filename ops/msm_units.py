@@ -176,7 +176,7 @@ _REDUCE_LANES: dict[str, tuple[Member, ...]] = {
     "msm_segments_next": (
         *_in("sums", "weighted"),
         *_out("next_sums", "next_weighted"),
-        *_words("log_chunk", "log_segment", "doublings"),
+        *_words("log_chunk", "doublings"),
     ),
     "msm_fold": _REDUCE["msm_fold"],
 }

@@ -191,58 +191,51 @@ __device__ __forceinline__ void first_stage(const Args& args) {
     if (inside) store(group == 0 ? args.sums : args.weighted, index, sum);
 }
 
-// A segment of 2^log_segment pairs: group 0 adds up R, group 1 the sums on its way, group 2 T and at last group 1's sum;
-// group 3 is idle. The pair that comes out has number `to`.
-constexpr uint32_t TEAM = 4;
-
+// One block's chunk of 2^args.log_chunk pairs, all of one row, down to one pair: two neighbours a turn become one,
+//   R' = 2 (R_0 + R_1),  T' = T_0 + T_1 + R_1
+// One group makes R', and one of another warp T', so that what both do at the same time is an addition and a doubling deep, or
+// two additions. Between turns pairs lie in shared memory, in two halves by turns. args.doublings: of the last turn's R.
 template <class M, class C = typename M::Group>
-__device__ __forceinline__ void next_stage(const uint32_t* sums, const uint32_t* weighted, uint32_t* next_sums,
-                                           uint32_t* next_weighted, uint64_t first, uint64_t to, uint32_t log_segment,
-                                           uint32_t doublings, bool inside) {
-    const uint32_t group = threadIdx.x / Lanes<C>::COUNT % TEAM, size = 1u << log_segment;
-    const auto fetch = [&](Point<C>& p, uint32_t step) {
+__device__ __forceinline__ void add_neighbours(const uint32_t* sums, const uint32_t* weighted, uint32_t* next_sums,
+                                               uint32_t* next_weighted, uint64_t first, uint64_t to, bool makes_sum,
+                                               bool doubles, bool inside) {
+    const auto fetch = [&](Point<C>& p, const uint32_t* array, uint64_t at) {
         set_infinity(p);
-        if (inside && step < size && group % 2 == 0) load(p, group == 0 ? sums : weighted, first + size - 1 - step);
+        if (inside) load(p, array, at);
     };
-    Point<C> sum, one, next, before;
-    set_infinity(sum);
-    fetch(next, 0);
+    Point<C> sum, one;
+    fetch(sum, makes_sum ? sums : weighted, first);
+    fetch(one, makes_sum ? sums : weighted, first + 1);
 #pragma unroll 1
-    for (uint32_t step = 0; step <= size; ++step) {
-        one = next;
-        fetch(next, step + 1);
-        from_group_before(before, sum);
-        select(one, group == (step < size ? 1 : 2), before, one);
+    for (bool again = !makes_sum;; again = false) {
         xyzz_lanes::add<M::CONSTANT>(sum, one);
+        if (!again) break;
+        fetch(one, sums, first + 1);
     }
-    twice_in_first(sum, doublings, group);
-    if (inside && group % 2 == 0) store(group == 0 ? next_sums : next_weighted, to, sum);
+    if (makes_sum && doubles) xyzz_lanes::twice(sum);
+    if (inside) store(makes_sum ? next_sums : next_weighted, to, sum);
 }
 
-// One block's chunk of 2^args.log_chunk pairs, all of one row, down to one pair: in stages of at most 2^args.log_segment,
-// between which the pairs lie in shared memory, in two halves by turns. A half has room for all pairs of the first stage's
-// end; doublings: of the last stage.
 template <class M, class Args>
 __device__ __forceinline__ void chunk(const Args& args, uint32_t* memory) {
     using C = typename M::Group;
-    constexpr uint32_t LANES = Lanes<C>::COUNT * TEAM, POINT = 4 * C::LIMBS;
-    const uint32_t teams = blockDim.x / LANES, team = threadIdx.x / LANES;
-    const uint32_t room = (1u << (args.log_chunk - min(args.log_chunk, args.log_segment))) * POINT;
+    constexpr uint32_t GROUPS = 32 / Lanes<C>::COUNT, POINT = 4 * C::LIMBS;
+    const uint32_t warp = threadIdx.x / 32, teams = blockDim.x / 64 * GROUPS;
+    const uint32_t first_team = warp / 2 * GROUPS, group = threadIdx.x % 32 / Lanes<C>::COUNT;
+    const uint32_t room = POINT << (args.log_chunk - 1);
     const uint32_t *sums = args.sums, *weighted = args.weighted;
     uint64_t base = uint64_t(blockIdx.x) << args.log_chunk;
     uint32_t half = 0;
 #pragma unroll 1
-    for (uint32_t left = args.log_chunk; left > 0;) {
-        const uint32_t step = min(left, args.log_segment);
-        left -= step;
+    for (uint32_t left = args.log_chunk; left-- > 0;) {
         uint32_t* const next_sums = left > 0 ? memory + half * 2 * room : args.next_sums;
         uint32_t* const next_weighted = left > 0 ? next_sums + room : args.next_weighted;
         const uint64_t next_base = left > 0 ? 0 : blockIdx.x;
 #pragma unroll 1
-        for (uint32_t done = 0; done < 1u << left; done += teams) {
-            const uint32_t segment = done + team;
-            next_stage<M>(sums, weighted, next_sums, next_weighted, base + (uint64_t(segment) << step), next_base + segment,
-                          step, left > 0 ? step : args.doublings, segment < 1u << left);
+        for (uint32_t done = first_team; done < 1u << left; done += teams) {
+            const uint32_t pair = done + group;
+            add_neighbours<M>(sums, weighted, next_sums, next_weighted, base + 2 * uint64_t(pair), next_base + pair, warp % 2 == 0,
+                              left > 0 || args.doublings, pair < 1u << left);
         }
         __syncthreads();
         sums = next_sums;

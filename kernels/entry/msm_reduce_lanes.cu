@@ -7,6 +7,8 @@
 
 namespace {
 
+static_assert(THREADS % 64 == 0, "warps by twos: one for each half of a pair (bucket_lanes::chunk)");
+
 using Mode = bucket_sums::ModeOf<GROUP, CONSTANT_WORK>;
 using Lanes = xyzz_lanes::Lanes<GROUP>;
 
