@@ -335,7 +335,8 @@ def test_what_does_not_fit_beside_kept_points_is_told_with_them() -> None:
 
 def test_on_a_host_few_points_have_few_rows() -> None:
     """A row is a block of the sort, which costs the same however few its entries."""
-    for curve, name in ((BN254, "g1"), (BLS, "g2")):
+    groups: tuple[tuple[Curve, GroupName], ...] = ((BN254, "g1"), (BLS, "g2"))
+    for curve, name in groups:
         for count in (1, 2, 16, 64):
             width = msm_row("cpu", "x86_64", curve, name, count).width
             assert 5 <= width <= 7, (curve.name, name, count)
