@@ -279,10 +279,8 @@ def growing(n: int, *, growth: int) -> list[tuple[int, int]]:
 
 def _does_not_fit(traits: Traits, shape: Shape) -> ServiceError:
     """Not even the smallest piece's buffers, beside the bases where there are any."""
-    what, bases = (
-        "the buckets of one point" if shape.count == 1 else f"the buckets of {shape.count} points",
-        shape.bases,
-    )
+    bases = shape.bases
+    what = "the buckets of one point" if shape.count == 1 else f"the buckets of {shape.count} points"
     beside = f" beside the {bases.count} points kept on it{_multiples(bases)}" if bases else ""
     kept = bases.table().building_bytes() if bases else 0
     return _out_of_memory(traits, what + beside, shape.device_bytes() + kept, bases)

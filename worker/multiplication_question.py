@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -83,18 +82,17 @@ def vectors_of(scalars: Any) -> tuple[list[Limbs], bool]:
         if scalars.ndim == 3 and len(scalars) == 0:
             raise ValueError("scalars: expected one vector or more, got none")
         return (list(scalars), True) if scalars.ndim == 3 else ([scalars], False)
-    many = any(isinstance(each, Sequence) for each in islice(_elements(scalars, "scalars"), 1))
-    if not many:
-        return [integer_limbs(scalars, "scalars")], False
-    return [
-        integer_limbs(_elements(vector, f"scalars[{i}]"), f"scalars[{i}]") for i, vector in enumerate(scalars)
-    ], True
+    given = _elements(scalars, "scalars")
+    if not given or not isinstance(given[0], Sequence):
+        return [integer_limbs(given, "scalars")], False
+    names = (f"scalars[{i}]" for i in range(len(given)))
+    return [integer_limbs(_elements(vector, name), name) for vector, name in zip(given, names, strict=True)], True
 
 
-def _elements(values: Any, what: str) -> Collection[Any]:
-    if isinstance(values, str | bytes) or not isinstance(values, Collection):
+def _elements(values: Any, what: str) -> Sequence[Any]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise TypeError(f"{what}: expected a sequence, got {type(values).__name__}")
-    return values
+    return values if isinstance(values, Sequence) else list(values)
 
 
 def together_of(scalars: Any, vectors: Sequence[Limbs]) -> Limbs:
@@ -112,10 +110,11 @@ def points_of(points: Any, curve: Curve, group: Group) -> tuple[Limbs, bool]:
         if points.dtype != np.uint32 or points.ndim != 2 or points.shape[1] != limbs:
             raise ValueError(f"points: expected uint32 (n, {limbs}), got {points.dtype} {points.shape}")
         return points, False
+    given = _elements(points, "points")
     try:
-        data = encode_points([_coordinates(point, group) for point in _elements(points, "points")], curve, group)
+        data = encode_points([_coordinates(point, group) for point in given], curve, group)
     except (TypeError, ValueError):
-        for i, point in enumerate(_elements(points, "points")):
+        for i, point in enumerate(given):
             _check_point(point, f"points[{i}]", curve, group)
         raise
     return np.frombuffer(bytearray(data), "<u4").reshape(-1, limbs), True

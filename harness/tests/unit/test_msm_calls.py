@@ -48,6 +48,7 @@ def test_points_as_integers(local: Client) -> None:
     assert local.msm([[1, 1], [2, 0], [0, 0]], [G, G]) == [TWICE, TWICE, None]
     assert local.msm([[], []], []) == [None, None]
     assert local.msm([np.uint32(2)], [G], curve="BN254", group="G1") == TWICE
+    assert local.msm(iter([1, 1]), zip([1, 1], [2, 2], strict=True)) == TWICE
 
 
 def test_points_of_every_curve(local: Client) -> None:
