@@ -84,7 +84,10 @@ def plot(records: Sequence[Record], path: Path) -> None:
     axes.set_title(", ".join(sorted({str(r["gpu"]) for r in records if r.get("gpu")})))
     axes.grid(alpha=0.3, which="both")
     axes.legend(fontsize="small")
-    canvas.savefig(path, dpi=150)
+    try:
+        canvas.savefig(path, dpi=150)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def _draw_figures(axes: Any, records: Sequence[Record]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,12 +26,19 @@ def measure(
         raise InputError(f"{plot}: a plot is written as {' or '.join(bench_view.PLOT_FORMATS)}")
     with measurable(config) as backend:
         head = report.run_record("bench", machine.facts(backend), commit)
-        journal = report.Journal(out, head) if out else None
+        journal = _journal(out, head) if out else None
         records, trouble = _measure(backend, cases, journal, head)
     show(records, plot)
     if trouble:
         print(trouble)
     return not trouble
+
+
+def _journal(path: Path, head: report.Record) -> report.Journal:
+    try:
+        return report.Journal(path, head)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def show(records: Sequence[report.Record], plot: Path | None) -> None:
@@ -57,10 +63,7 @@ def compare(old: Path, new: Path) -> None:
 
 def read(path: Path) -> list[report.Record]:
     """A file of records. Raises InputError."""
-    try:
-        return list(report.read(path))
-    except (OSError, json.JSONDecodeError) as error:
-        raise InputError(f"{path}: {error}") from None
+    return list(report.read(path))
 
 
 def modulus_name(op: str, text: str) -> str:

@@ -33,12 +33,29 @@ COLOURS = {label: f"C{i}" for i, label in enumerate((*KINDS, *dict.fromkeys(f.la
 
 
 def newest(files: Iterable[Path]) -> Cases:
-    """The cases of all runs, a later run's before an earlier's."""
-    runs = [list(report.read(file)) for file in files]
+    """The cases of all runs, a later run's before an earlier's. Raises InputError where a file cannot be understood."""
     found: Cases = {}
-    for records in sorted((run for run in runs if run), key=lambda run: str(run[0].get("date", ""))):
-        found |= {_key(r): r for r in records if _is_drawn(r)}
+    for _, cases in sorted((_run(file) for file in files), key=lambda run: run[0]):
+        found |= cases
     return found
+
+
+def _run(file: Path) -> tuple[str, Cases]:
+    """A file's date, which its first record has, and its cases."""
+    records, cases = list(report.numbered(file)), {}
+    for number, record in records:
+        try:
+            if _is_drawn(record):
+                _look(record)
+                cases[_key(record)] = record
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"{file}, line {number}: no record of a case: {type(error).__name__}: {error}") from None
+    return str(records[0][1].get("date", "")) if records else "", cases
+
+
+def _look(record: Record) -> None:
+    """Raises KeyError, TypeError or ValueError where something is missing that is drawn or printed."""
+    _median(record), _bytes(record), record["gpu"], record["commit"]
 
 
 def _is_drawn(record: Record) -> bool:
@@ -66,7 +83,10 @@ def draw(cases: Cases, path: Path) -> None:
         _panel(axes, cases, group)
     gpus = ", ".join(sorted({str(r["gpu"]) for r in cases.values()}))
     canvas.suptitle(f"{gpus}: bases on the device, scalars copied from pinned memory, result on the host")
-    canvas.savefig(path, dpi=150)
+    try:
+        canvas.savefig(path, dpi=150)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
 
 
 def _panel(axes: Any, cases: Cases, group: Group) -> None:

@@ -43,17 +43,20 @@ def question(
 def read(spec: str, what: str) -> Any:
     """An array, or lists of Python integers."""
     if spec.lstrip().startswith("["):
-        return _numbers(_parsed(spec, what), what)
+        return _parsed(spec, what)
     if spec != STANDARD_STREAM and spec.endswith(".npy"):
         try:
-            return np.load(spec, allow_pickle=False)
+            array = np.load(spec, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise InputError(f"{what}: cannot read {spec}: {error}") from None
+        if not isinstance(array, np.ndarray):
+            raise InputError(f"{what}: {spec} is not one array but an archive of them")
+        return array
     try:
         text = sys.stdin.read() if spec == STANDARD_STREAM else Path(spec).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{what}: cannot read {spec}: {error}") from None
-    return _numbers(_parsed(text, what), what)
+    return _parsed(text, what)
 
 
 def write(answer: Any, out: str | None, stream: TextIO, *, name: str, curve: str) -> None:
@@ -84,25 +87,47 @@ def _written(out: str, write_it: Callable[[], object]) -> None:
 
 
 def _parsed(text: str, what: str) -> Any:
+    """The lists of a JSON text, with every number as an integer."""
     try:
-        return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+        return _numbers(json.loads(text))
+    except _NoNumber as wrong:
+        raise InputError(f"{what}{wrong.path}: {_shortened(wrong.value)} is none of {DECIMAL_OR_HEX}") from None
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{what}: no JSON: {error}") from None
 
 
-def _numbers(value: Any, what: str) -> Any:
-    """The same lists with every number as an integer."""
+class _NoNumber(Exception):
+    """path: to the value, such as [3][1]."""
+
+    def __init__(self, value: Any, path: str = "") -> None:
+        super().__init__()
+        self.value, self.path = value, path
+
+
+def _numbers(value: Any) -> Any:
+    """Raises _NoNumber."""
     if value is None:
         return None
     if isinstance(value, list):
-        return [_numbers(each, what) for each in value]
+        numbers: list[Any] = []
+        for each in value:
+            try:
+                numbers.append(_numbers(each))
+            except _NoNumber as wrong:
+                raise _NoNumber(wrong.value, f"[{len(numbers)}]{wrong.path}") from None
+        return numbers
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise InputError(f"{what}: {value!r} is none of {DECIMAL_OR_HEX}")
+        raise _NoNumber(value)
     if not isinstance(value, str):
         return value
     if not NUMBER.fullmatch(value):
-        raise InputError(f"{what}: {value!r} is none of {DECIMAL_OR_HEX}")
+        raise _NoNumber(value)
     return int(value, 16 if value[1:2] in ("x", "X") else 10)
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:36]}.."
 
 
 def _hexadecimal(value: Any) -> Any:

@@ -17,6 +17,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from limbd.harness.textio import InputError
+
 SCHEMA = 1
 
 Record = dict[str, Any]
@@ -81,8 +83,29 @@ class Journal:
 
 
 def read(path: Path) -> Iterator[Record]:
-    with path.open() as file:
-        yield from (json.loads(line) for line in file if line.strip())
+    """Raises InputError with the file, and the line of what is no record: the last one of a run that was cut off."""
+    return (record for _, record in numbered(path))
+
+
+def numbered(path: Path) -> Iterator[tuple[int, Record]]:
+    """The same with the number of the line that each record is."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield number, _record(line, f"{path}, line {number}")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+
+
+def _record(line: str, where: str) -> Record:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: no JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise InputError(f"{where}: a record is a JSON object")
+    return record
 
 
 def summary(samples: list[float]) -> Record:

@@ -220,7 +220,7 @@ class Question:
 def plan_of(question: Question, traits: Traits, row_of: Callable[[int], MsmRow]) -> LaunchPlan:
     """row_of: the row for so many points.
 
-    Raises ServiceError(OUT_OF_DEVICE_MEMORY) where the budget does not hold one point.
+    Raises ServiceError(OUT_OF_DEVICE_MEMORY) where the budget does not hold one point, or the bases.
     """
     if question.count == 0:
         return nothing_plan(question, row_of(1))
@@ -252,16 +252,20 @@ def _fitting(question: Question, traits: Traits, row_of: Callable[[int], MsmRow]
         shape = replace(shape, in_turns=shape.chunked and count < question.count)
         if shape.fits(memory):
             return shape
-        if vectors == 1 and bases and not shape.chunked:
-            raise _does_not_fit(traits, f"the buckets of {count} points beside them", shape)
-        if count == vectors == 1:
-            raise _does_not_fit(traits, "the buckets of one point", shape)
+        if count == vectors == 1 or (vectors == 1 and bases and not shape.chunked):
+            raise _does_not_fit(traits, shape)
         count, vectors = (count, -(-vectors // 2)) if vectors > 1 else (-(-count // 2), 1)
 
 
 def _memory(question: Question, traits: Traits) -> int:
-    """For the plan's buffers."""
-    return traits.memory - (question.bases.table().building_bytes() if question.bases else 0)
+    """For the plan's buffers. Raises ServiceError(OUT_OF_DEVICE_MEMORY) where the bases leave nothing."""
+    if question.bases is None:
+        return traits.memory
+    memory = traits.memory - question.bases.table().building_bytes()
+    if memory <= 0:
+        what = f"the {question.bases.count} points kept on it{_multiples(question.bases)} while they are made"
+        raise _out_of_memory(traits, what, question.bases.table().building_bytes(), question.bases)
+    return memory
 
 
 def _overlapping(question: Question, traits: Traits, shape: Shape) -> tuple[Shape, list[tuple[int, int]]]:
@@ -284,11 +288,25 @@ def growing(n: int, *, growth: int) -> list[tuple[int, int]]:
     return [(start, end - start) for start, end in pairwise(ends)]
 
 
-def _does_not_fit(traits: Traits, what: str, shape: Shape) -> ServiceError:
+def _does_not_fit(traits: Traits, shape: Shape) -> ServiceError:
+    """Not even the smallest piece's buffers, beside the bases where there are any."""
+    bases = shape.bases
+    what = "the buckets of one point" if shape.count == 1 else f"the buckets of {shape.count} points"
+    beside = f" beside the {bases.count} points kept on it{_multiples(bases)}" if bases else ""
+    kept = bases.table().building_bytes() if bases else 0
+    return _out_of_memory(traits, what + beside, shape.device_bytes() + kept, bases)
+
+
+def _multiples(bases: Bases) -> str:
+    return " with their multiples" if bases.levels > 1 else ""
+
+
+def _out_of_memory(traits: Traits, what: str, nbytes: int, bases: Bases | None) -> ServiceError:
+    less = ", or keep the points without multiples (precompute=False)" if bases and bases.levels > 1 else ""
     return ServiceError(
         Status.OUT_OF_DEVICE_MEMORY,
-        f"the device's budget of {traits.memory} bytes does not hold {what} ({shape.device_bytes()} bytes)",
-        hint="raise --device-memory",
+        f"the device's budget of {traits.memory} bytes does not hold {what} ({nbytes} bytes)",
+        hint=f"raise --device-memory{less}",
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from limbd.ops.msm_bases import Bases
-from limbd.ops.msm_units import MAX_CHUNK
+from limbd.ops.msm_units import MAX_CHUNK, TILE
 from limbd.ops.params.curves import Curve, GroupName
 from limbd.ops.tuning import CPU, MEASURED, serving
 
@@ -67,8 +67,13 @@ ONE_PASS_BITS = 10
 
 MAX_WIDTH = 22
 
-MODEL = "unmeasured: the fewest additions by count"
+MODEL = "unmeasured: the fewest products by count"
 UNMEASURED = "unmeasured: as an experiment of before this project's code had it"
+
+# On a host a block of the sort takes about as long as so many products, however few its items: its threads are fibers, which
+# wait for each other time and again. So few points have wider windows, which are fewer rows. Fits a sweep of windows with
+# 2, 16 and 64 points of bn254 g1 on two cores of an EPYC, samples not kept.
+SORT_PRODUCTS = 2048
 
 # log2 of the points, rounded up -> window on a GPU. Orders of 254, 255 and 256 bits: 16 windows take 16, 16 and 17 bits,
 # 20 windows 13 bits.
@@ -96,7 +101,7 @@ def msm_row(
     if kind == "cpu":
         its_group = curve.group(group)
         halves = its_group is not None and its_group.endomorphism is not None
-        row = with_width(_fewest_additions(curve.scalar.bits, count, halves=halves), 1024, 64, 6, 1, MODEL)
+        row = with_width(_fewest_products(curve.scalar.bits, count, halves=halves), 1024, 64, 6, 1, MODEL)
         return replace(row, chunk=MAX_CHUNK, halves=halves)
     tables = MSM_TABLE[msm_tuned_for(kind, arch)]
     log, widths = (count - 1).bit_length(), tables.get((curve.name, group), _WIDTHS)
@@ -125,7 +130,7 @@ _BASES_WIDTHS = ((11, 9), (13, 10), (15, 11), (17, 16), (19, 15), (22, 19), (24,
 def bases_width(kind: str, curve: Curve, group: GroupName, count: int) -> int:
     """Bits of a window for so many points with their multiples."""
     if kind == "cpu":
-        return _fewest_additions(curve.scalar.bits, count, rows_share=True)
+        return _fewest_products(curve.scalar.bits, count, rows_share=True)
     log = (count - 1).bit_length()
     width = next((width for up_to, width in _BASES_WIDTHS if log <= up_to), _BASES_WIDTHS[-1][1])
     return min(width, curve.scalar.bits + 1)
@@ -141,14 +146,15 @@ def bases_row(kind: str, arch: str, bases: Bases, count: int, *, multiprocessors
 
 
 @cache
-def _fewest_additions(bits: int, count: int, *, rows_share: bool = False, halves: bool = False) -> int:
-    """By additions into buckets (10 products) and of buckets (2 of 14 each). rows_share: windows have one set of buckets.
-    halves: of each scalar there are two."""
+def _fewest_products(bits: int, count: int, *, rows_share: bool = False, halves: bool = False) -> int:
+    """By additions into buckets (10 products) and of buckets (2 of 14 each), and by the blocks of the sort. rows_share: windows
+    have one set of buckets. halves: of each scalar there are two."""
     if halves:
         bits, count = bits // 2 + 1, 2 * count
 
     def products(width: int) -> int:
         windows = -(-(bits + 1) // width)
-        return windows * 10 * count + (1 if rows_share else windows) * (28 << (width - 1))
+        rows, entries = (1, windows * count) if rows_share else (windows, count)
+        return rows * (10 * entries + (28 << (width - 1)) + SORT_PRODUCTS * -(-entries // TILE))
 
     return min(range(2, MAX_WIDTH), key=products)

@@ -19,6 +19,7 @@ from limbd.ops import by_id as op_by_id
 from limbd.ops import by_name as op_by_name
 from limbd.ops.base import LIMB_BYTES, Call, Op
 from limbd.ops.params import fields
+from limbd.ops.params.base import LIMB_BITS
 from limbd.ops.params.layout import PLAIN_LIMBS, from_ints, pack, to_ints
 from limbd.ops.status import LimbdError, RequestError, ServiceError, Status
 from limbd.worker import wire
@@ -218,9 +219,28 @@ def _array(value: Values, name: str) -> tuple[Limbs, Form]:
         return np.ascontiguousarray(value, dtype="<u4"), Form.ARRAY
     if isinstance(value, str | bytes):
         raise TypeError(f"operand {name}: expected integers or an array, got {type(value).__name__}")
+    if isinstance(value, Sequence):
+        return integer_limbs(value, f"operand {name}"), Form.LIST
+    check_integer(value, f"operand {name}")
+    return from_ints([operator.index(value)]), Form.NUMBER
+
+
+def integer_limbs(values: Iterable[SupportsIndex], what: str) -> Limbs:
+    """Integers as (n, 8) limbs. Raises TypeError or ValueError for the first that is none of 256 bits, as what[its index]."""
     try:
-        if isinstance(value, Sequence):
-            return from_ints(map(operator.index, value)), Form.LIST
-        return from_ints([operator.index(value)]), Form.NUMBER
-    except ValueError as error:
-        raise ValueError(f"operand {name}: {error}") from None
+        return from_ints(map(operator.index, values))
+    except (TypeError, ValueError):
+        for i, value in enumerate(values):
+            check_integer(value, f"{what}[{i}]")
+        raise
+
+
+def check_integer(value: Any, what: str, limbs: int = PLAIN_LIMBS) -> None:
+    """Raises TypeError or ValueError unless it is an integer that so many limbs hold."""
+    allowed = f"0..2^{LIMB_BITS * limbs} - 1"
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what}: expected an integer in {allowed}, got {type(value).__name__}") from None
+    if number < 0 or number >> LIMB_BITS * limbs:
+        raise ValueError(f"{what} is not in {allowed}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,13 +12,13 @@ import numpy.typing as npt
 
 from limbd.ops import by_name as op_by_name
 from limbd.ops.base import LIMB_BYTES, Request
-from limbd.ops.msm import Msm, param_of
+from limbd.ops.msm import MAX_VECTORS, Msm, param_of
 from limbd.ops.params import curves
 from limbd.ops.params.curves import Curve, Group, GroupName
-from limbd.ops.params.layout import PLAIN_LIMBS, from_ints
+from limbd.ops.params.layout import PLAIN_LIMBS
 from limbd.ops.reference.curve import Point
 from limbd.ops.reference.msm import decode_points, encode_points
-from limbd.worker.exchange import Exchange, exchange_of_arrays
+from limbd.worker.exchange import Exchange, check_integer, exchange_of_arrays, integer_limbs
 
 Limbs = npt.NDArray[np.uint32]
 
@@ -29,6 +29,8 @@ def multiplication(
     """See limbd.Client.msm. Raises ValueError or TypeError where something cannot be written on the wire."""
     curve, name, group = group_of(curve_name, group_name)
     vectors, many = vectors_of(scalars)
+    if len(vectors) > MAX_VECTORS:
+        raise ValueError(f"scalars: {len(vectors)} vectors, and a request has {MAX_VECTORS} at most")
     point_array, plain = points_of(points, curve, group)
     lengths = {len(vector) for vector in vectors}
     if lengths != {len(point_array)}:
@@ -72,13 +74,25 @@ def group_of(curve_name: str, group_name: str) -> tuple[Curve, GroupName, Group]
 
 
 def vectors_of(scalars: Any) -> tuple[list[Limbs], bool]:
-    """Each vector as (n, 8) limbs, and whether there may be several."""
+    """Each vector as (n, 8) limbs, and whether there may be several. Raises TypeError or ValueError, with the index of the
+    first element that is no scalar."""
     if isinstance(scalars, np.ndarray):
         if scalars.dtype != np.uint32 or scalars.ndim not in (2, 3) or scalars.shape[-1] != PLAIN_LIMBS:
             raise ValueError(f"scalars: expected uint32 (n, 8) or (vectors, n, 8), got {scalars.dtype} {scalars.shape}")
+        if scalars.ndim == 3 and len(scalars) == 0:
+            raise ValueError("scalars: expected one vector or more, got none")
         return (list(scalars), True) if scalars.ndim == 3 else ([scalars], False)
-    many = len(scalars) > 0 and all(isinstance(each, Sequence) for each in scalars)
-    return [from_ints(map(operator.index, vector)) for vector in (scalars if many else [scalars])], many
+    given = _elements(scalars, "scalars")
+    if not given or not isinstance(given[0], Sequence):
+        return [integer_limbs(given, "scalars")], False
+    names = (f"scalars[{i}]" for i in range(len(given)))
+    return [integer_limbs(_elements(vector, name), name) for vector, name in zip(given, names, strict=True)], True
+
+
+def _elements(values: Any, what: str) -> Sequence[Any]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{what}: expected a sequence, got {type(values).__name__}")
+    return values if isinstance(values, Sequence) else list(values)
 
 
 def together_of(scalars: Any, vectors: Sequence[Limbs]) -> Limbs:
@@ -89,26 +103,53 @@ def together_of(scalars: Any, vectors: Sequence[Limbs]) -> Limbs:
 
 
 def points_of(points: Any, curve: Curve, group: Group) -> tuple[Limbs, bool]:
-    """As limbs, and whether they came as Python numbers."""
+    """As limbs, and whether they came as Python numbers. Raises TypeError or ValueError, with the index of the first that is
+    no point."""
     limbs = curve.point_bytes(group) // LIMB_BYTES
     if isinstance(points, np.ndarray):
         if points.dtype != np.uint32 or points.ndim != 2 or points.shape[1] != limbs:
             raise ValueError(f"points: expected uint32 (n, {limbs}), got {points.dtype} {points.shape}")
         return points, False
-    data = encode_points([_coordinates(point, group) for point in points], curve, group)
+    given = _elements(points, "points")
+    try:
+        data = encode_points([_coordinates(point, group) for point in given], curve, group)
+    except (TypeError, ValueError):
+        for i, point in enumerate(given):
+            _check_point(point, f"points[{i}]", curve, group)
+        raise
     return np.frombuffer(bytearray(data), "<u4").reshape(-1, limbs), True
 
 
 def _coordinates(point: Any, group: Group) -> Point:
-    """(x, y), integers in G1 and pairs of them in G2; None is infinity."""
+    """(x, y), integers in G1 and pairs of them in G2; None is infinity. Raises TypeError or ValueError."""
     if point is None:
         return None
-    x, y = (
-        tuple(map(operator.index, part)) if isinstance(part, Sequence) else (operator.index(part),) for part in point
-    )
+    x, y = (tuple(map(operator.index, _parts(coordinate))) for coordinate in point)
     if len(x) != group.degree or len(y) != group.degree:
-        raise ValueError(f"points: a coordinate has {group.degree} integers here, got {point}")
+        raise ValueError(f"a coordinate has {group.degree} integers")
     return x, y
+
+
+def _parts(coordinate: Any) -> Sequence[Any]:
+    """Of a number of the field or of its extension."""
+    return coordinate if isinstance(coordinate, Sequence) else (coordinate,)
+
+
+def _check_point(point: Any, what: str, curve: Curve, group: Group) -> None:
+    """The same, saying what is wrong with a point that cannot be written on the wire."""
+    if point is None:
+        return
+    coordinates = list(point) if isinstance(point, Collection) else []
+    if len(coordinates) != 2:
+        got = f"{len(coordinates)} elements" if isinstance(point, Collection) else type(point).__name__
+        raise ValueError(f"{what}: expected a pair x, y, or nothing for infinity, got {got}")
+    for name, coordinate in zip("xy", coordinates, strict=True):
+        parts = _parts(coordinate)
+        if len(parts) != group.degree:
+            raise ValueError(f"{what}, {name}: a coordinate has {group.degree} integers here, got {len(parts)}")
+        for i, part in enumerate(parts):
+            where = f"{what}, {name}[{i}]" if group.degree > 1 else f"{what}, {name}"
+            check_integer(part, where, curve.base.element_bytes // LIMB_BYTES)
 
 
 def answer_of(curve: Curve, group: Group, result: Limbs, *, many: bool, plain: bool) -> Any:

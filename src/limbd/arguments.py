@@ -126,12 +126,21 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     add_backend(parser, local=True)
 
 
+# What is said of an operand that is no list of numbers.
+_FORMS = {
+    "scalars": ": JSON, or a file of .npy or JSON; one vector or several",
+    "points": ": JSON, or a file of .npy or JSON; pairs of coordinates",
+}
+
+
 def add_question(parser: argparse.ArgumentParser) -> None:
     """OP, the modulus and the operands, by name or by position."""
     from limbd.ops import OPS
 
     parser.add_argument("op", type=op, nargs="?", metavar="OP", help=", ".join(op.name for op in OPS))
-    parser.add_argument("values", nargs="*", metavar="OPERAND", help="the operands in order; for mod-inv any number")
+    parser.add_argument(
+        "values", nargs="*", metavar="OPERAND", help="the operands in order (of mod-inv any number of elements)"
+    )
     parser.add_argument(
         "--modulus",
         "-m",
@@ -142,7 +151,7 @@ def add_question(parser: argparse.ArgumentParser) -> None:
     )
     for name in dict.fromkeys(name for op in OPS for name in op.operands):
         takers = ", ".join(op.name for op in OPS if name in op.operands)
-        parser.add_argument(f"--{name}", metavar="OPERAND", help=f"operand {name} of {takers}")
+        parser.add_argument(f"--{name}", metavar="OPERAND", help=f"operand {name} of {takers}{_FORMS.get(name, '')}")
     add_transform(parser)
     add_multiplication(parser)
 

@@ -49,7 +49,15 @@ OPERANDS = """\
 operands:
   numbers are decimal, or hexadecimal after 0x; several are separated by commas. A file is .bin (32-byte little-endian
   elements), .npy (uint32 (n, 8), uint64 (n, 4), uint8 (n, 32), or integers (n,)) or text with numbers in it; "-" is
-  text on the standard input, @PATH a file of any name. One number beside a longer operand stands for every element."""
+  text on the standard input, @PATH a file of any name. One number beside a longer operand stands for every element.
+
+scalars and points of msm-g1 and msm-g2:
+  JSON as it stands ([..]), a .npy file of uint32, or a file of any other name with JSON in it; "-" is JSON on the standard
+  input. Numbers of JSON are integers, or strings of decimal or 0x-hexadecimal digits. There is a scalar for each point.
+            JSON                                                    .npy
+  scalars   [s, ..], several vectors: [[s, ..], ..]                 (n, 8), several vectors: (vectors, n, 8)
+  points    [[x, y], ..], in g2 [[[c0, c1], [c0, c1]], ..]          bn254, secp256k1: (n, 16), bls12_381: (n, 24); in g2 of
+            null for infinity                                       bn254 (n, 32), of bls12_381 (n, 48); zeros for infinity"""
 
 
 # --- the worker -----------------------------------------------------------------------------------------------------
@@ -101,7 +109,9 @@ def _configure_call(parser: argparse.ArgumentParser) -> None:
         "where the worker knows it (the same answers, sooner)",
     )
     parser.add_argument("--replay", type=Path, metavar="FILE", help="send a frame as --keep-failed or `frame` wrote it")
-    parser.add_argument("--out", metavar="FILE", help="write .bin, .npy or text instead of printing")
+    parser.add_argument(
+        "--out", metavar="FILE", help="write .bin, .npy or text (sums of points: .npy or JSON) instead of printing"
+    )
     parser.add_argument("--decimal", action="store_true", help="print decimal instead of hexadecimal")
     args.add_target(parser)
 

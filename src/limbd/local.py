@@ -42,7 +42,9 @@ class Worker:
     """A device without the daemon before it; a context manager. A fault of the device is a fault of this process.
 
     backend: auto, cuda, cpu or reference, or one that is there already, which the rest says nothing about. device: GPU index.
-    device_memory: bytes. cache: folder of compiled kernels. Its methods may be called by several threads. Raises ServiceError(NO_DEVICE) where the backend does not work.
+    device_memory: bytes. cache: folder of compiled kernels. Its methods may be called by several threads. Raises
+    ServiceError(NO_DEVICE) where the backend does not work, ValueError where there is none of that name. After close() every
+    use of it, and of the points that it keeps, raises ServiceError(INTERNAL).
 
         with Worker() as worker, worker.bases(points, "bn254", precompute=True) as bases:
             bases.msm(scalars)
@@ -61,8 +63,16 @@ class Worker:
                 backend, _ = choose(backend, device, device_memory, Path(cache) if cache else None)
             except NoBackend as error:
                 raise ServiceError(Status.NO_DEVICE, str(error)) from error
-        self.backend = backend
-        self._test = SelfTest(self.backend)
+        self._backend = backend
+        self._test = SelfTest(backend)
+        self.closed = False
+
+    @property
+    def backend(self) -> Backend:
+        """Raises ServiceError(INTERNAL) after close()."""
+        if self.closed:
+            raise ServiceError(Status.INTERNAL, "the worker was closed", hint="make a new one")
+        return self._backend
 
     def bases(
         self,
@@ -100,8 +110,10 @@ class Worker:
         return array
 
     def close(self) -> None:
-        """Gives everything back."""
-        self.backend.close()
+        """Gives everything back; a second time does nothing."""
+        if not self.closed:
+            self.closed = True
+            self._backend.close()
 
     def __enter__(self) -> Worker:
         return self
@@ -149,7 +161,9 @@ class KeptBases:
         return self._convert(result, many=many)
 
     def plan(self, vectors: int = 1, *, constant_work: bool = False) -> LaunchPlan:
-        """What msm carries out for so many vectors."""
+        """What msm carries out for so many vectors. Raises ValueError where there is not even one."""
+        if vectors < 1:
+            raise ValueError(f"vectors: expected one or more, got {vectors}")
         return self._planned(vectors, constant_work)
 
     def _plan(self, vectors: int, constant_work: bool) -> LaunchPlan:
@@ -163,8 +177,9 @@ class KeptBases:
         return bases_row(traits.kind, traits.arch, self.bases, count, multiprocessors=traits.multiprocessors)
 
     def close(self) -> None:
-        """Gives the device's memory back."""
-        self._worker.backend.forget(self.bases.table_key)
+        """Gives the device's memory back; another multiplication takes it again. Nothing is left to do after the worker's."""
+        if not self._worker.closed:
+            self._worker.backend.forget(self.bases.table_key)
 
     def __enter__(self) -> KeptBases:
         return self

@@ -17,7 +17,10 @@ class NoBackend(Exception):
 
 
 def choose(name: str, device: int, device_memory: int | None, cache: Path | None) -> tuple[Backend, str]:
-    """The backend, and why it was taken. A backend asked for by name is used or is an error (NoBackend)."""
+    """The backend, and why it was taken. A backend asked for by name is used or is an error (NoBackend). Raises ValueError
+    where no backend has that name."""
+    if name != "auto" and name not in _MAKERS:
+        raise ValueError(f"there is no backend {name!r}: there are auto, {', '.join(_MAKERS)}")
     candidates = AUTOMATIC if name == "auto" else (name,)
     refused = []
     for candidate in candidates:

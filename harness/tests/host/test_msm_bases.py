@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -188,6 +188,65 @@ def test_the_memory_is_stated_and_bounded() -> None:
             with pytest.raises(ServiceError) as caught:
                 bases.msm([1] * 9000)
             assert caught.value.status is Status.OUT_OF_DEVICE_MEMORY
+
+
+def test_points_that_do_not_fit_themselves_are_named() -> None:
+    points = _plain(_multiples("bn254", "g1", 3).points) * 3000
+    with Worker("cpu", device_memory=8 << 20) as worker, worker.bases(points, precompute=True) as kept:
+        nbytes = kept.bases.table().building_bytes()
+        with pytest.raises(ServiceError, match="9000 points kept on it with their multiples") as caught:
+            kept.plan()
+        assert str(nbytes) in caught.value.message and "buckets" not in caught.value.message
+        assert "--device-memory" in caught.value.hint and "precompute=False" in caught.value.hint
+
+
+def test_how_many_vectors(worker: Worker) -> None:
+    """There is no frame whose param would bound them; none at all are refused."""
+    with worker.bases([(1, 2)]) as kept:
+        for none in (0, -1):
+            with pytest.raises(ValueError, match=f"vectors: expected one or more, got {none}"):
+                kept.plan(none)
+        with pytest.raises(ValueError, match="one vector or more"):
+            kept.msm(np.zeros((0, 1, 8), np.uint32))
+
+
+def test_more_vectors_than_a_frame_holds() -> None:
+    with Worker("reference") as worker, worker.bases([(1, 2)]) as kept:
+        assert kept.msm([[0]] * 65_536 + [[1]])[-2:] == [None, (1, 2)]
+
+
+@pytest.mark.parametrize("backend", ["reference", "cpu"])
+def test_nothing_is_asked_of_a_closed_worker(backend: str) -> None:
+    worker = Worker(backend)
+    kept = worker.bases([(1, 2)])
+    assert kept.msm([1]) == (1, 2)
+    worker.close()
+    uses: tuple[Callable[[], Any], ...] = (
+        lambda: worker.bases([(1, 2)]),
+        lambda: worker.pinned(1, 8),
+        lambda: kept.msm([1]),
+        lambda: kept.plan(7),
+    )
+    for use in uses:
+        with pytest.raises(ServiceError, match="the worker was closed") as caught:
+            use()
+        assert caught.value.status is Status.INTERNAL
+    kept.close()
+    worker.close()
+
+
+def test_points_that_were_given_back_are_taken_again(worker: Worker) -> None:
+    kept = worker.bases([(1, 2)])
+    assert kept.msm([1]) == (1, 2)
+    kept.close()
+    kept.close()
+    assert kept.msm([1]) == (1, 2)
+    kept.close()
+
+
+def test_a_backend_that_there_is_not_is_an_error() -> None:
+    with pytest.raises(ValueError, match="there is no backend 'nope': there are auto, cuda, cpu, reference, null"):
+        Worker("nope")
 
 
 def test_no_backend_is_an_error() -> None:

@@ -434,11 +434,17 @@ def test_bench_writes_shows_and_compares(tmp_path: Path) -> None:
         (("mod-add", "-m", "7", "--n", "many"), "no number of elements"),
         (("mod-add", "-m", "7", "--plot", "rate.gif", "--backend", "reference"), ".svg or .png"),
         (("--compare", "no.jsonl", "no.jsonl"), "no.jsonl"),
+        (("mod-add", "-m", "7", "--backend", "reference", "--out", "."), "cannot write .: Is a directory"),
+        (("mod-add", "-m", "7", "--backend", "reference", "--out", "cut.jsonl/x"), "cannot write cut.jsonl/x"),
+        (("--show", "."), "cannot read ."),
+        (("--show", "cut.jsonl"), "cut.jsonl, line 2: no JSON"),
     ],
 )
 def test_mistakes_are_one_line(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
+    (tmp_path / "cut.jsonl").write_text('{"kind": "run"}\n{"kind": "ca')
     done = limbd("bench", *words, cwd=tmp_path)
     assert done.returncode == 2 and told in done.stderr and "Traceback" not in done.stderr
+    assert done.stderr.count("\n") == 1 and not done.stdout
 
 
 def test_halt_on_the_command_line(tmp_path: Path) -> None:

@@ -253,6 +253,26 @@ def test_without_samples_nothing_is_drawn(tmp_path: Path, capsys: pytest.Capture
     assert msm_plot.main(["--results", str(tmp_path), "--out", str(tmp_path / "msm.gif")]) == 2
 
 
+def test_a_broken_file_of_samples_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = record(("bn254", "g1"), 8, "plain", 1)
+    lacking = [{key: value for key, value in good.items() if key != name} for name in ("n", "memory", "gpu", "commit")]
+    broken = [json.dumps(good)[:-40], "[1]", "[" * 100_000, *map(json.dumps, lacking)]
+    broken += [json.dumps({**good, "samples": ["slow"]}), json.dumps({**good, "field": None, "op": 3})]
+    path = written(tmp_path, "new.jsonl", "2026-12-01", [good])
+    whole = path.read_text()
+    for line in broken:
+        path.write_text(f"{whole}\n{line}\n")
+        assert msm_plot.main(["--results", str(tmp_path), "--out", str(tmp_path / "msm.svg")]) == 2
+        told = capsys.readouterr().err
+        assert f"{path}, line 4: " in told and told.count("\n") == 1
+    path.write_bytes(b"\xff\xfe")
+    assert msm_plot.main(["--results", str(tmp_path), "--out", str(tmp_path / "msm.svg")]) == 2
+    assert str(path) in capsys.readouterr().err
+    path.write_text(whole)
+    assert msm_plot.main(["--results", str(tmp_path), "--out", str(tmp_path / "none" / "msm.svg")]) == 2
+    assert "cannot write" in capsys.readouterr().err
+
+
 def test_peers_stand_beside_spans_alone() -> None:
     assert {f.label for f in figures.figures_of("msm-g1", {"bn254"}, "span_ms")} > {"sppark", "bellman-cuda"}
     assert figures.figures_of("msm-g1", {"bn254"}) == figures.figures_of("msm-g1", {"secp256k1"}, "span_ms") == []

@@ -48,6 +48,7 @@ def test_points_as_integers(local: Client) -> None:
     assert local.msm([[1, 1], [2, 0], [0, 0]], [G, G]) == [TWICE, TWICE, None]
     assert local.msm([[], []], []) == [None, None]
     assert local.msm([np.uint32(2)], [G], curve="BN254", group="G1") == TWICE
+    assert local.msm(iter([1, 1]), zip([1, 1], [2, 2], strict=True)) == TWICE
 
 
 def test_points_of_every_curve(local: Client) -> None:
@@ -89,12 +90,49 @@ def test_arrays_are_answered_by_arrays(local: Client) -> None:
         (([1], [G], "bn254", "g2"), "a coordinate has 2 integers"),
         ((np.zeros((1, 7), np.uint32), [G]), "scalars: expected uint32"),
         (([1], np.zeros((1, 8), np.uint32)), r"points: expected uint32 \(n, 16\)"),
+        ((np.zeros((0, 1, 8), np.uint32), [G]), "scalars: expected one vector or more, got none"),
+        (([1, 2**256], [G, G]), r"scalars\[1\] is not in 0\.\.2\^256 - 1"),
+        (([[1], [-1]], [G]), r"scalars\[1\]\[0\] is not in 0\.\.2\^256 - 1"),
+        (([1, [2], 3], [G] * 3), r"scalars\[1\]: expected an integer in 0\.\.2\^256 - 1, got list"),
+        (([[1], 2], [G]), r"scalars\[1\]: expected a sequence, got int"),
+        ((["1"], [G]), r"scalars\[0\]: expected a sequence, got str"),
+        ((1, [G]), "scalars: expected a sequence, got int"),
+        ((None, [G]), "scalars: expected a sequence, got NoneType"),
+        (([1], None), "points: expected a sequence, got NoneType"),
+        (([1, 1], [G, 3]), r"points\[1\]: expected a pair x, y, or nothing for infinity, got int"),
+        (([1, 1], [G, (1, 2, 3)]), r"points\[1\]: expected a pair x, y, .* got 3 elements"),
+        (([1, 1], [G, (1, 0.5)]), r"points\[1\], y: expected an integer in 0\.\.2\^256 - 1, got float"),
+        (([1], [(-1, 2)]), r"points\[0\], x is not in 0\.\.2\^256 - 1"),
+        (([1], [((1, 2), (3, 1 << 384))], "bls12_381", "g2"), r"points\[0\], y\[1\] is not in 0\.\.2\^384 - 1"),
     ],
 )
 def test_what_cannot_be_asked(local: Client, arguments: tuple[Any, ...], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((TypeError, ValueError), match=words):
         local.msm(*arguments)
     assert local.msm([2], [G]) == TWICE
+
+
+@pytest.mark.parametrize("scalars", [[[1]] * 65_537, np.ones((65_537, 1, 8), np.uint32)], ids=["list", "array"])
+def test_more_vectors_than_a_request_holds(local: Client, scalars: Any) -> None:
+    """Refused before anything is sent, or a connection made: nobody listens there."""
+    for client in (local, AsyncClient("127.0.0.1:1")):
+        with pytest.raises(ValueError, match="65537 vectors, and a request has 65536 at most"):
+            client.msm(scalars, [G])
+    assert local.msm([2], [G]) == TWICE
+
+
+def test_as_many_vectors_as_a_request_holds(local: Client) -> None:
+    assert local.msm([[0]] * 65_535 + [[2]], [G])[-2:] == [None, TWICE]
+
+
+def test_elements_of_other_ops_are_told_by_their_index(local: Client) -> None:
+    for values, words in (
+        ([1, [2]], r"operand a\[1\]: expected an integer .* got list"),
+        ([1, 2, -1], r"operand a\[2\] is not in 0\.\.2\^256 - 1"),
+        (0.5, "operand a: expected an integer .* got float"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=words):
+            local.mod_mul(values, 1, 7)  # type: ignore[arg-type]
 
 
 def test_bad_points_are_told_by_their_index(local: Client) -> None:
@@ -246,12 +284,32 @@ def test_a_frame_goes_through_a_pipe() -> None:
         (("--curve", "bn254", "--scalars", "[1]", "--points", "[[1, 2]]", "--out", "."), 2, "--out"),
         (("--curve", "bn254", "--scalars", "[1]", "--points", "[[1, 2]]", "--out", "none/x"), 2, "--out"),
         (("--curve", "bn254", "--scalars", "[1]"), 2, "--points"),
+        (("--curve", "bn254", "--scalars", "[1, [2], 3]", "--points", "[[1, 2]]"), 2, "scalars[1]"),
+        (("--curve", "bn254", "--scalars", "[[1], [true]]", "--points", "[[1, 2]]"), 2, "scalars[1][0]: True"),
+        (("--curve", "bn254", "--scalars", "[1]", "--points", "[[1, {}]]"), 2, "points[0][1]: {}"),
+        (("--curve", "bn254", "--scalars", "[1]", "--points", "[[1]]"), 2, "points[0]"),
+        (("--curve", "bn254", "--scalars", "[1]", "--points", "[[1, null]]"), 2, "points[0], y"),
+        (("--curve", "bn254", "--scalars", "null.json", "--points", "[[1, 2]]"), 2, "scalars: expected a sequence"),
+        (("--curve", "bn254", "--scalars", f"[{'1' * 5000}]", "--points", "[[1, 2]]"), 2, "scalars: no JSON"),
+        (("--curve", "bn254", "--scalars", "[" * 800 + "]" * 800, "--points", "[[1, 2]]"), 2, "scalars"),
+        (("--curve", "bn254", "--scalars", "many.npy", "--points", "[[1, 2]]"), 2, "many.npy is not one array"),
         (("--curve", "bn254", "--scalars", "[1]", "--points", "[[1, 2]]", "--out", "x.npy"), 2, ".npy"),
     ],
 )
 def test_mistakes_are_one_line(words: tuple[str, ...], code: int, told: str, tmp_path: Path) -> None:
     (tmp_path / "empty.npy").write_bytes(b"")
+    (tmp_path / "null.json").write_text("null")
+    with (tmp_path / "many.npy").open("wb") as file:
+        np.savez(file, a=np.zeros(1))
     done = limbd("call", "msm-g1", *words, *REFERENCE, cwd=tmp_path)
     text = done.stderr.decode()
     assert done.returncode == code and told in text and "Traceback" not in text
     assert not done.stdout
+
+
+def test_the_help_says_what_scalars_and_points_are() -> None:
+    for command in ("call", "frame"):
+        text = limbd(command, "msm-g1", "--help").stdout.decode()
+        for told in ("scalars and points of msm-g1 and msm-g2:", "[[x, y], ..]", "(vectors, n, 8)", "(n, 48)", "null"):
+            assert told in text, told
+        assert "operand points of msm-g1, msm-g2: JSON" in " ".join(text.split())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise, product
 
 import pytest
@@ -315,3 +316,28 @@ def test_the_units_of_an_op_are_those_of_its_plans(traits: Traits) -> None:
         for count, constant in product((1, 1000, 1 << 15, 1 << 22), (False, True)):
             made = plan(count, curve=curve, name=name, traits=traits, constant=constant, subgroup=True)
             assert {launch.kernel.unit for launch in made.launches()} <= units
+
+
+def test_what_does_not_fit_beside_kept_points_is_told_with_them() -> None:
+    """Where the points alone do not fit, nothing is said of buckets."""
+    for levels, told in ((1, ""), (20, " with their multiples")):
+        bases = Bases(BN254, "g1", 1000, "k", 13 if levels > 1 else 0, levels)
+        kept = bases.table().building_bytes()
+        question = Question(BN254, "g1", 1000, 1, False, False, bases)
+        for memory, what in ((kept, "hold the 1000 points kept on it"), (kept + 1000, "hold the buckets of")):
+            traits = dataclasses.replace(H200, memory=memory)
+            with pytest.raises(ServiceError, match=what) as caught:
+                plan_of(question, traits, partial(bases_row, "cuda", "sm_90", bases))
+            assert f"the 1000 points kept on it{told}" in caught.value.message
+            assert "--device-memory" in caught.value.hint
+            assert ("precompute=False" in caught.value.hint) == (levels > 1)
+
+
+def test_on_a_host_few_points_have_few_rows() -> None:
+    """A row is a block of the sort, which costs the same however few its entries."""
+    groups: tuple[tuple[Curve, GroupName], ...] = ((BN254, "g1"), (BLS, "g2"))
+    for curve, name in groups:
+        for count in (1, 2, 16, 64):
+            width = msm_row("cpu", "x86_64", curve, name, count).width
+            assert 5 <= width <= 7, (curve.name, name, count)
+    assert msm_row("cpu", "x86_64", BN254, "g1", 1 << 20).width >= 15
