@@ -30,6 +30,11 @@ SHORTEST_CHUNK = 4
 
 SCALAR_BYTES = SCALAR_LIMBS * LIMB_BYTES
 
+WARP = 32
+
+# Coordinates of a point over lanes (kernels/algo/bucket_lanes.cuh).
+COORDINATES = 4
+
 # Entries are counted in 32 bits, and a point's index leaves one for its sign.
 MAX_ENTRIES = 2**32 - 2 * TILE
 MAX_COUNT = 2**31 - 1
@@ -219,12 +224,36 @@ class Shape:
     def _limbs(self, coordinates: int) -> int:
         return -(-coordinates * self.group.degree * self.curve.base.montgomery_limbs // 4) * 4
 
+    @property
+    def group_lanes(self) -> int:
+        """Of a point over lanes."""
+        return COORDINATES * self.group.degree
+
+    def by_trees(self, count: int) -> bool:
+        """Whether so many spills are merged by trees over the groups of a warp, not by rows of one thread's or group's."""
+        return self.row.lanes is not None and -(-count // self._tree) <= self.row.lanes.trees
+
+    def merge_slices(self, count: int) -> int:
+        """Slices of so many spills, each of which leaves one place for a spill."""
+        return -(-count // (self._tree if self.by_trees(count) else self.row.merge))
+
+    @property
+    def _tree(self) -> int:
+        """Spills of a slice by trees: one for each group of a warp."""
+        return WARP // self.group_lanes
+
     def spill_counts(self) -> list[int]:
         """Spills of the additions, then of each merge that leaves more than one."""
         counts = [self.spills]
         while counts[-1] > 1:
-            counts.append(-(-counts[-1] // self.row.merge))
+            counts.append(self.merge_slices(counts[-1]))
         return counts
+
+    @property
+    def merged_room(self) -> int:
+        """Places for spills of a merge, of any number that there is room for."""
+        most_by_trees = min(self.spill_room, self._tree * self.row.lanes.trees) if self.row.lanes else 0
+        return max(self.merge_slices(self.spill_room), self.merge_slices(most_by_trees))
 
     @property
     def sort_counts(self) -> int:
@@ -253,7 +282,7 @@ class Shape:
     def buffers(self) -> tuple[Buffer, ...]:
         partitions, buckets = self.rows * self.keys, self.rows * self.row_buckets
         two_passes = self.row.low_bits > 0
-        spills = self.spill_room, -(-self.spill_room // self.row.merge)
+        spills = self.spill_room, self.merged_room
         pairs = [self.rows << left for _, left in self.stages()] + [1]
         point, pair = self.sum_limbs, self.pair_limbs
         if self.chunked:

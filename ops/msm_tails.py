@@ -7,12 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from limbd.ops.base import LIMB_BYTES, Launch
-from limbd.ops.msm_shape import Shape
+from limbd.ops.msm_shape import WARP, Shape
 
-WARP = 32
-
-# Coordinates of a point over lanes; groups of lanes that work on a segment of the first stage (kernels/algo/bucket_lanes.cuh).
-COORDINATES = 4
+# Groups of lanes that work on a segment of the first stage (kernels/algo/bucket_lanes.cuh).
 FIRST_TEAM = 2
 
 
@@ -66,18 +63,34 @@ def _thread_stages(shape: Shape) -> Iterator[Launch]:
 
 def _lane_merges(shape: Shape) -> Iterator[Launch]:
     """Levels by the whole grid until one block does the rest: in most of them there is next to nothing."""
-    row, lanes = shape.row, shape.row.lanes
-    assert lanes is not None
     counts = shape.spill_counts()[:-1]
-    groups = row.reduce_block // _group_lanes(shape)
     for i, count in enumerate(counts):
-        slices = -(-count // row.merge)
-        is_rest = slices <= groups * (lanes.rounds if i > 0 else 1)
-        values = {"count": count, "length": row.merge, "levels": len(counts) - i if is_rest else 1}
-        grid = 1 if is_rest else -(-slices // groups)
-        yield Launch(shape.kernels["msm_merge"], grid, row.reduce_block, values, 0, _spills(i))
+        by_trees = shape.by_trees(count)
+        slices, at_once = shape.merge_slices(count), _slices_at_once(shape, by_trees)
+        is_rest = slices <= at_once * _rounds(shape, i, by_trees) and by_trees == shape.by_trees(counts[-1])
+        yield _lane_merge(shape, i, count, 1 if is_rest else -(-slices // at_once), len(counts) - i if is_rest else 1)
         if is_rest:
             return
+
+
+def _lane_merge(shape: Shape, i: int, count: int, grid: int, levels: int) -> Launch:
+    values = {"count": count, "levels": levels}
+    if shape.by_trees(count):
+        return Launch(shape.kernels["msm_merge_trees"], grid, shape.row.reduce_block, values, 0, _spills(i))
+    values["length"] = shape.row.merge
+    return Launch(shape.kernels["msm_merge"], grid, shape.row.reduce_block, values, 0, _spills(i))
+
+
+def _slices_at_once(shape: Shape, by_trees: bool) -> int:
+    """Of a block."""
+    return shape.row.reduce_block // (WARP if by_trees else shape.group_lanes)
+
+
+def _rounds(shape: Shape, i: int, by_trees: bool) -> int:
+    """The most turns of a block in the first level of the rest. One by trees, of which another turn may take longer than
+    another launch."""
+    assert shape.row.lanes is not None
+    return 1 if by_trees or i == 0 else shape.row.lanes.rounds
 
 
 def _lane_stages(shape: Shape) -> Iterator[Launch]:
@@ -88,7 +101,7 @@ def _lane_stages(shape: Shape) -> Iterator[Launch]:
     values["cleared"] = int(shape.in_turns)
     # The last stage's R is of no use to anyone, and stays as it is.
     values["doublings"] = step if others else 0
-    grid = -(-n * FIRST_TEAM * _group_lanes(shape) // row.reduce_block)
+    grid = -(-n * FIRST_TEAM * shape.group_lanes // row.reduce_block)
     yield Launch(shape.kernels["msm_segments"], grid, row.reduce_block, values, 0, _FIRST_PAIRS)
     for i, (log_chunk, left) in enumerate(others):
         values = {"log_chunk": log_chunk, "doublings": int(left > 0)}
@@ -96,10 +109,6 @@ def _lane_stages(shape: Shape) -> Iterator[Launch]:
         shared = 2 * (shape.pair_limbs * LIMB_BYTES << log_chunk)
         grid = shape.rows << left
         yield Launch(shape.kernels["msm_segments_next"], grid, row.reduce_block, values, shared, _pairs(i))
-
-
-def _group_lanes(shape: Shape) -> int:
-    return COORDINATES * shape.group.degree
 
 
 # --- buffers by turns -----------------------------------------------------------------------------------------------

@@ -14,10 +14,13 @@ from limbd.ops.tuning import CPU, MEASURED, serving
 @dataclass(frozen=True)
 class LaneRow:
     """log_chunk: log2 of the pairs that a block brings down to one. rounds: most turns of a block in the first level of the
-    launch that merges all the spills that are left."""
+    launch that merges by rows all the spills that are left. trees: most slices of a level that is merged by trees, a warp
+    each; 0, all are merged by rows."""
 
     log_chunk: int = 5
     rounds: int = 4
+    # A multiprocessor of an H200 holds about 16 warps (unmeasured).
+    trees: int = 1 << 11
 
 
 @dataclass(frozen=True)

@@ -167,6 +167,10 @@ _REDUCE_LANES: dict[str, tuple[Member, ...]] = {
         *_out("spills", "spill_buckets", "buckets", "next_spills", "next_spill_buckets"),
         *_words("count", "length", "levels"),
     ),
+    "msm_merge_trees": (
+        *_out("spills", "spill_buckets", "buckets", "next_spills", "next_spill_buckets"),
+        *_words("count", "levels"),
+    ),
     "msm_segments": (
         *_in("starts", "buckets"),
         *_out("sums", "weighted"),

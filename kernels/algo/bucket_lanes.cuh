@@ -117,21 +117,82 @@ __device__ __forceinline__ void merge_slice(const uint32_t* spills, const uint32
     if (begin < end && Lanes<C>::lane() == 0) next_spill_buckets[slice] = left;
 }
 
-// args.levels levels of merging: one by all blocks, or all that there are by a single block. A level's spills are read from
-// args.spills and left in args.next_spills, the next one's the other way round.
+// The same by a warp, for a slice of a spill a group: an addition of what an owner's bucket has, and a segmented sum over the
+// groups from each one on, log2 of the groups additions deep, after which the first group of a run has the run's.
+template <class M>
+__device__ __forceinline__ void merge_tree(const uint32_t* spills, const uint32_t* spill_buckets, uint32_t* buckets,
+                                           uint32_t* next_spills, uint32_t* next_spill_buckets, uint32_t count,
+                                           uint32_t slice) {
+    using C = typename M::Group;
+    using L = Lanes<C>;
+    const uint32_t group = L::group();
+    const uint64_t at = uint64_t(slice) * L::GROUPS + group;
+    const uint32_t bucket = at < count ? spill_buckets[at] : NO_BUCKET;
+    const bool there = bucket != NO_BUCKET, owned = there && (at == 0 || spill_buckets[at - 1] != bucket);
+    const bool head = there && group == 0 && !owned;
+    bool adds = owned;
+    Point<C> sum, other, nothing;
+    load_raw<M>(sum, spills, at, there);
+    load_raw<M>(other, buckets, bucket, owned);
+    enter<M>(sum);
+    enter<M>(other);
+#pragma unroll 1
+    for (uint32_t distance = 0; distance < L::GROUPS; distance += max(1u, distance)) {
+        if (distance > 0) {
+            // Between two spills of one run there are only others of it.
+            const uint32_t following = __shfl_down_sync(ALL_LANES, bucket, distance * L::COUNT);
+            adds = there && group + distance < L::GROUPS && following == bucket;
+            from_group_after(other, sum, distance);
+        }
+        if (M::CONSTANT || __any_sync(ALL_LANES, adds)) {
+            set_infinity(nothing);
+            select(other, adds, other, nothing);
+            xyzz_lanes::add<M::CONSTANT>(sum, other);
+        }
+    }
+    leave<M>(head ? next_spills : buckets, head ? slice : bucket, head || owned, sum);
+    if (group == 0 && L::lane() == 0 && at < count) next_spill_buckets[slice] = head ? bucket : NO_BUCKET;
+}
+
+// Slices of args.length spills by a group each: one addition for each spill.
 template <class M, class Args>
+struct ByRows {
+    const Args& args;
+    static constexpr uint32_t LANES = Lanes<typename M::Group>::COUNT;
+    __device__ __forceinline__ uint32_t length() const { return args.length; }
+    __device__ __forceinline__ void merge(const uint32_t* spills, const uint32_t* spill_buckets, uint32_t* next,
+                                          uint32_t* next_buckets, uint32_t count, uint32_t slice) const {
+        merge_slice<M>(spills, spill_buckets, args.buckets, next, next_buckets, count, args.length, slice);
+    }
+};
+
+// Slices of a spill a group by a warp each: in less time and by more work, where most of the device would be idle.
+template <class M, class Args>
+struct ByTrees {
+    const Args& args;
+    static constexpr uint32_t LANES = 32;
+    __device__ __forceinline__ uint32_t length() const { return Lanes<typename M::Group>::GROUPS; }
+    __device__ __forceinline__ void merge(const uint32_t* spills, const uint32_t* spill_buckets, uint32_t* next,
+                                          uint32_t* next_buckets, uint32_t count, uint32_t slice) const {
+        merge_tree<M>(spills, spill_buckets, args.buckets, next, next_buckets, count, slice);
+    }
+};
+
+// args.levels levels of merging: one by all blocks, or all that there are by a single block. A level's spills are read from
+// args.spills and left in args.next_spills, the next one's the other way round. Form: ByRows or ByTrees.
+template <class Form, class Args>
 __device__ __forceinline__ void merge(const Args& args) {
-    constexpr uint32_t LANES = Lanes<typename M::Group>::COUNT;
-    const uint32_t groups = gridDim.x * (blockDim.x / LANES);
-    const uint32_t group = uint32_t((uint64_t(blockIdx.x) * blockDim.x + threadIdx.x) / LANES);
+    const Form form = {args};
+    const uint32_t workers = gridDim.x * (blockDim.x / Form::LANES);
+    const uint32_t worker = uint32_t((uint64_t(blockIdx.x) * blockDim.x + threadIdx.x) / Form::LANES);
     uint32_t *spills = args.spills, *spill_buckets = args.spill_buckets, *next = args.next_spills,
              *next_buckets = args.next_spill_buckets, count = args.count;
     for (uint32_t level = 0; level < args.levels; ++level) {
         if (level > 0) __syncthreads();
-        const uint32_t slices = (count + args.length - 1) / args.length;
+        const uint32_t slices = (count + form.length() - 1) / form.length();
 #pragma unroll 1
-        for (uint32_t done = 0; done < slices; done += groups) {
-            merge_slice<M>(spills, spill_buckets, args.buckets, next, next_buckets, count, args.length, done + group);
+        for (uint32_t done = 0; done < slices; done += workers) {
+            form.merge(spills, spill_buckets, next, next_buckets, count, done + worker);
         }
         uint32_t *const read = spills, *const read_buckets = spill_buckets;
         spills = next;

@@ -28,10 +28,11 @@ struct Point {
 template <class C>
 struct Lanes {
     using B = prime::Field<typename C::Base>;
-    static constexpr int N = B::LIMBS, PARTS = C::DEGREE, COUNT = 4 * PARTS;
+    static constexpr int N = B::LIMBS, PARTS = C::DEGREE, COUNT = 4 * PARTS, GROUPS = 32 / COUNT;
     static_assert(32 % COUNT == 0, "groups do not cross warps");
 
-    // This thread's lane in its group, the coordinate and the part of it that the lane holds.
+    // This thread's group in its warp, its lane in the group, the coordinate and the part of it that the lane holds.
+    static __device__ __forceinline__ uint32_t group() { return threadIdx.x % 32 / COUNT; }
     static __device__ __forceinline__ uint32_t lane() { return threadIdx.x % COUNT; }
     static __device__ __forceinline__ uint32_t role() { return lane() / PARTS; }
     static __device__ __forceinline__ uint32_t part() { return lane() % PARTS; }
@@ -122,6 +123,14 @@ __device__ __forceinline__ void from_group_before(Point<C>& r, const Point<C>& p
     for (int i = 0; i < Lanes<C>::N; ++i) r.limb[i] = __shfl_up_sync(ALL_LANES, p.limb[i], Lanes<C>::COUNT);
 }
 
+// r = p of the group that comes so many (1 to GROUPS - 1) after this one in the warp; of the last groups, their own.
+template <class C>
+__device__ __forceinline__ void from_group_after(Point<C>& r, const Point<C>& p, uint32_t distance) {
+    const uint32_t lanes = distance * Lanes<C>::COUNT;
+    UNROLL
+    for (int i = 0; i < Lanes<C>::N; ++i) r.limb[i] = __shfl_down_sync(ALL_LANES, p.limb[i], lanes);
+}
+
 // p = 2 p, any p (no point has order 2). dbl-2008-s-1: U = 2 Y and
 //            X         Y        ZZ        ZZZ
 //   level 0  X^2       V = U^2
@@ -130,6 +139,7 @@ __device__ __forceinline__ void from_group_before(Point<C>& r, const Point<C>& p
 template <class C>
 __device__ __forceinline__ void twice(Point<C>& p) {
     using L = Lanes<C>;
+    if (L::lane() == 0) COUNT_POINT_OPERATION();
     using B = typename L::B;
     constexpr int N = L::N;
     const uint32_t role = L::role();
@@ -176,6 +186,7 @@ __device__ __forceinline__ void twice(Point<C>& p) {
 template <bool CONSTANT_WORK, class C>
 __device__ __forceinline__ void add(Point<C>& p, const Point<C>& q) {
     using L = Lanes<C>;
+    if (L::lane() == 0) COUNT_POINT_OPERATION();
     using B = typename L::B;
     constexpr int N = L::N;
     const uint32_t role = L::role();

@@ -16,7 +16,12 @@ using Lanes = xyzz_lanes::Lanes<GROUP>;
 
 extern "C" __global__ void __launch_bounds__(THREADS) msm_merge(const msm_merge_args args) {
     grid_order::take_turn();
-    bucket_lanes::merge<Mode>(args);
+    bucket_lanes::merge<bucket_lanes::ByRows<Mode, msm_merge_args>>(args);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) msm_merge_trees(const msm_merge_trees_args args) {
+    grid_order::take_turn();
+    bucket_lanes::merge<bucket_lanes::ByTrees<Mode, msm_merge_trees_args>>(args);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) msm_segments(const msm_segments_args args) {
