@@ -59,7 +59,7 @@ def _launches(piece: Piece) -> Iterator[Launch]:
     for launch in piece.launches:
         if launch.kernel.name == "msm_accumulate":
             yield _by_buckets(launch, piece)
-        elif launch.kernel.name != "msm_merge":
+        elif not launch.kernel.name.startswith("msm_merge"):
             yield launch
 
 

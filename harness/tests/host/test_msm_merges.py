@@ -40,6 +40,9 @@ MERGE = 3
 # A spill: its bucket, if there is one, and the logarithm of its point.
 Spill = tuple[int | None, int]
 
+# Logarithms of a bucket's spills, or a number of places without one.
+Run = list[int] | int
+
 
 @dataclass(frozen=True)
 class Given(Shape):
@@ -151,8 +154,8 @@ def merged(backend: Backend, shape: Given, own: Sequence[int], spills: Sequence[
     return [read(int(value), shape) for value in unpack(result, shape.sum_limbs * LIMB_BYTES)]
 
 
-def check(backend: Backend, name: GroupName, constant: bool, trees: int, runs: Sequence[Sequence[int] | int]) -> None:
-    """runs: of the logarithms of a bucket's spills, each of another bucket, and numbers of places without a spill between."""
+def check(backend: Backend, name: GroupName, constant: bool, trees: int, runs: Sequence[Run]) -> None:
+    """runs: each of another bucket."""
     spills: list[Spill] = []
     buckets = 0
     for run in runs:
@@ -180,7 +183,18 @@ def check(backend: Backend, name: GroupName, constant: bool, trees: int, runs: S
 @FORMS
 def test_short_ones(kernels: Backend, name: GroupName, constant: bool, trees: int) -> None:
     """One spill, equal, opposite and infinite ones; one bucket alone begins with a merge of one spill, by trees."""
-    for runs in ([2], [1, [3]], [[3], 1], [[3, 3]], [[3, 10]], [[3, 10, 3]], [[0, 0]], [[3], [3]], [5, [0, 2]]):
+    few: list[list[Run]] = [
+        [2],
+        [1, [3]],
+        [[3], 1],
+        [[3, 3]],
+        [[3, 10]],
+        [[3, 10, 3]],
+        [[0, 0]],
+        [[3], [3]],
+        [5, [0, 2]],
+    ]
+    for runs in few:
         check(kernels, name, constant, trees, runs)
     for count in range(2, 19):
         check(kernels, name, constant, trees, [[1] * count])
@@ -207,7 +221,7 @@ def test_any_runs(kernels: Backend, name: GroupName, constant: bool, trees: int)
         check(kernels, name, constant, trees, list(random_runs(rng, longest)))
 
 
-def random_runs(rng: random.Random, longest: int) -> Iterator[list[int] | int]:
+def random_runs(rng: random.Random, longest: int) -> Iterator[Run]:
     for _ in range(300 // longest):
         if rng.randrange(3) == 0:
             yield rng.randrange(1, 12)
