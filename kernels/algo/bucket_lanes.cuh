@@ -134,8 +134,8 @@ __device__ __forceinline__ void merge_tree(const uint32_t* spills, const uint32_
     Point<C> sum, other, nothing;
     set_infinity(nothing);
     load_raw<M>(sum, spills, at, there);
-    load_raw<M>(other, buckets, bucket, owned);
     enter<M>(sum);
+    load_raw<M>(other, buckets, bucket, owned);
     enter<M>(other);
 #pragma unroll 1
     for (uint32_t distance = 0; distance < L::GROUPS; distance += max(1u, distance)) {
