@@ -132,9 +132,10 @@ __device__ __forceinline__ void merge_tree(const uint32_t* spills, const uint32_
     const bool head = there && group == 0 && !owned;
     bool adds = owned;
     Point<C> sum, other, nothing;
+    set_infinity(nothing);
     load_raw<M>(sum, spills, at, there);
-    load_raw<M>(other, buckets, bucket, owned);
     enter<M>(sum);
+    load_raw<M>(other, buckets, bucket, owned);
     enter<M>(other);
 #pragma unroll 1
     for (uint32_t distance = 0; distance < L::GROUPS; distance += max(1u, distance)) {
@@ -145,7 +146,6 @@ __device__ __forceinline__ void merge_tree(const uint32_t* spills, const uint32_
             from_group_after(other, sum, distance);
         }
         if (M::CONSTANT || __any_sync(ALL_LANES, adds)) {
-            set_infinity(nothing);
             select(other, adds, other, nothing);
             xyzz_lanes::add<M::CONSTANT>(sum, other);
         }

@@ -139,10 +139,10 @@ __device__ __forceinline__ void from_group_after(Point<C>& r, const Point<C>& p,
 template <class C>
 __device__ __forceinline__ void twice(Point<C>& p) {
     using L = Lanes<C>;
-    if (L::lane() == 0) COUNT_POINT_OPERATION();
     using B = typename L::B;
     constexpr int N = L::N;
     const uint32_t role = L::role();
+    COUNT_POINT_OPERATION();
     uint32_t left[N], right[N], product[N], other[N], m[N], kept[N];
     B::twice(left, p.limb);
     limb::select<N>(left, role == Y, left, p.limb);
@@ -186,10 +186,10 @@ __device__ __forceinline__ void twice(Point<C>& p) {
 template <bool CONSTANT_WORK, class C>
 __device__ __forceinline__ void add(Point<C>& p, const Point<C>& q) {
     using L = Lanes<C>;
-    if (L::lane() == 0) COUNT_POINT_OPERATION();
     using B = typename L::B;
     constexpr int N = L::N;
     const uint32_t role = L::role();
+    COUNT_POINT_OPERATION();
     const bool p_infinite = is_infinity(p), q_infinite = is_infinity(q);
     bool equal = false;
     uint32_t left[N], right[N], product[N], other[N], first[N], difference[N], pp[N], kept[N];

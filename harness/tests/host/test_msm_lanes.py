@@ -22,6 +22,7 @@ from limbd.worker.device.base import Backend
 EVERY_GROUP = pytest.mark.parametrize(("curve", "name"), GROUPS, ids=[f"{c.name}-{n}" for c, n in GROUPS])
 BOTH_MODES = pytest.mark.parametrize("constant", [False, True], ids=["variable", "constant"])
 SHORT = LaneRow(log_chunk=2, rounds=1)
+BY_ROWS = replace(SHORT, trees=0)
 
 
 def named(name: str) -> Curve:
@@ -42,9 +43,9 @@ def rows(
     return lambda count: made
 
 
-def launches(asked: Multiplication, backend: Backend, row_of: Callable[[int], MsmRow], name: str) -> list[Launch]:
+def launches(asked: Multiplication, backend: Backend, row_of: Callable[[int], MsmRow], *names: str) -> list[Launch]:
     plan = asked.plan(asked.request(), backend.traits(), row_of)
-    return [launch for launch in plan.launches() if launch.kernel.name == name]
+    return [launch for launch in plan.launches() if launch.kernel.name in names]
 
 
 @EVERY_GROUP
@@ -72,7 +73,7 @@ def test_the_rows_of_a_gpu(kernels: Backend, curve: Curve, name: GroupName) -> N
 @pytest.mark.parametrize("slice_length", [1, 2, 7])
 @pytest.mark.parametrize("merge", [2, 8])
 @pytest.mark.parametrize(
-    ("log_segment", "lanes"), [(1, SHORT), (2, LaneRow(3, 4)), (1, LaneRow(5, 4)), (9, LaneRow(1, 2))]
+    ("log_segment", "lanes"), [(1, SHORT), (2, LaneRow(3, 4, 0)), (1, LaneRow(5, 4)), (9, LaneRow(1, 2, 3))]
 )
 def test_any_cut_gives_the_same_sum(
     kernels: Backend, name: GroupName, slice_length: int, merge: int, log_segment: int, lanes: LaneRow, constant: bool
@@ -89,16 +90,19 @@ def test_any_cut_gives_the_same_sum(
 
 @BOTH_MODES
 def test_long_runs_of_spills(kernels: Backend, constant: bool) -> None:
-    """One bucket over hundreds of slices, by many levels, of which one block does the last ones by turns."""
+    """One bucket over hundreds of slices, by many levels, of which one block does the last ones, by rows in turns."""
     known = Multiples(BN254, "g1", "runs", 1)
     n = 3000
     asked = Multiplication(BN254, "g1", [77] * n, known.points * n, constant_work=constant)
-    for lanes in (LaneRow(2, 1, 0), LaneRow(5, 60, 0)):
+    forms = set()
+    for lanes in (replace(SHORT, trees=1 << 20), BY_ROWS, LaneRow(5, 60, 0), LaneRow(5, 4, 16)):
         row_of = rows(8, 2, 3, 3, lanes)
-        merges = launches(asked, kernels, row_of, "msm_merge")
+        merges = launches(asked, kernels, row_of, "msm_merge", "msm_merge_trees")
+        forms.add(tuple(dict.fromkeys(merge.kernel.name for merge in merges)))
         assert (merges[0].grid, merges[-1].grid) == (max(merge.grid for merge in merges), 1)
         assert merges[-1].values["levels"] > 1
         assert asked.answer(kernels, row_of) == [known.point(77 * n * known.logarithms[0])]
+    assert forms == {("msm_merge_trees",), ("msm_merge",), ("msm_merge", "msm_merge_trees")}
 
 
 @BOTH_MODES

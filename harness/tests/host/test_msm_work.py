@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from limbd.harness.groups import group_of
 from limbd.harness.multiplications import Multiples, Multiplication
 from limbd.ops.base import Launch
-from limbd.ops.msm_tuning import MsmRow, msm_row, with_width
+from limbd.ops.msm_tuning import LaneRow, MsmRow, msm_row, with_width
 from limbd.ops.params.curves import Curve, GroupName, by_name
 from limbd.ops.reference.curve import Point
 from limbd.worker.device.cache import Cache
@@ -57,7 +58,9 @@ def named(name: str) -> Curve:
 
 
 TOY, BN254 = named("toy_7_13"), named("bn254")
-ROWS = [with_width(3, 7, 3, 2, 1, "a test's"), msm_row("cuda", "sm_90", TOY, "g1", COUNT)]
+NARROW = with_width(3, 7, 3, 2, 1, "a test's")
+BY_TREES, BY_ROWS = (replace(NARROW, lanes=LaneRow(1, 2, 1, trees)) for trees in (1 << 11, 0))
+ROWS = [NARROW, BY_TREES, BY_ROWS, msm_row("cuda", "sm_90", TOY, "g1", COUNT)]
 
 
 def kinds(curve: Curve) -> list[list[int]]:
@@ -76,7 +79,7 @@ def work(backend: Counting, asked: Multiplication, row: MsmRow) -> list[tuple[st
 @pytest.mark.parametrize(
     ("curve", "name"), [(TOY, "g1"), (TOY, "g2"), (BN254, "g1")], ids=["toy-g1", "toy-g2", "bn254-g1"]
 )
-@pytest.mark.parametrize("row", ROWS, ids=["narrow", "gpu"])
+@pytest.mark.parametrize("row", ROWS, ids=["narrow", "trees", "rows", "gpu"])
 def test_constant_work(counting: Counting, curve: Curve, name: GroupName, row: MsmRow) -> None:
     known = Multiples(curve, name, "work", COUNT)
     found = [
@@ -96,8 +99,9 @@ def test_points_do_not_change_it_either(counting: Counting) -> None:
     nothing: list[Point] = [None] * COUNT
     several = Multiples(TOY, "g1", "work", COUNT).points
     asked = [Multiplication(TOY, "g1", [5] * COUNT, p, constant_work=True) for p in (generators, nothing, several)]
-    found = [work(counting, each, ROWS[0]) for each in asked]
-    assert found[0] == found[1] == found[2]
+    for row in ROWS:
+        found = [work(counting, each, row) for each in asked]
+        assert found[0] == found[1] == found[2]
 
 
 def test_variable_work_is_seen_to_vary(counting: Counting) -> None:
@@ -107,3 +111,19 @@ def test_variable_work_is_seen_to_vary(counting: Counting) -> None:
         dict(work(counting, Multiplication(TOY, "g1", scalars, known.points), ROWS[0])) for scalars in kinds(TOY)
     )
     assert zeros["msm_accumulate"] == 0 < ones["msm_accumulate"] <= 2 * COUNT
+
+
+@pytest.mark.parametrize(
+    ("row", "kernel"), [(BY_TREES, "msm_merge_trees"), (BY_ROWS, "msm_merge")], ids=["trees", "rows"]
+)
+def test_merging_is_counted_too(counting: Counting, row: MsmRow, kernel: str) -> None:
+    """Over lanes: nothing without spills, unless work is constant."""
+    known = Multiples(TOY, "g1", "work", COUNT)
+    (zeros, ones), (constant, _) = (
+        [
+            sum(operations for name, operations in work(counting, asked, row) if name == kernel)
+            for asked in (Multiplication(TOY, "g1", [s] * COUNT, known.points, constant_work=mode) for s in (0, 1))
+        ]
+        for mode in (False, True)
+    )
+    assert zeros == 0 < ones < constant

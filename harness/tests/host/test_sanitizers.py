@@ -84,7 +84,7 @@ def units_of(op: Msm) -> set[Unit]:
 
 def sanitized_row(width: int) -> MsmRow:
     """With points over lanes after the additions into buckets, and where the sort takes two passes without."""
-    return replace(with_width(width, 4, 3, 3, 1, "sanitized"), lanes=LaneRow(2, 1) if width == 4 else None)
+    return replace(with_width(width, 4, 3, 3, 1, "sanitized"), lanes=LaneRow(2, 1, trees=2) if width == 4 else None)
 
 
 # --- in the sanitized process ---
