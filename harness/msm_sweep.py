@@ -99,7 +99,7 @@ def entries(curve: Curve, group: GroupName, log: int, traits: Traits, choice: Ch
     for more, length, resident, log_segment in product(choice.widths, lengths, choice.resident, segments):
         width = own.width + more
         if 2 <= width <= curve.scalar.bits + 1:
-            fill = own.fill // own.resident * resident >> choice.pairs
+            fill = (own.fill << own.pairs) // own.resident * resident >> choice.pairs
             made = with_width(width, length, own.merge, log_segment, resident, SOURCE, fill=fill)
             # What is not varied stays the shipped row's.
             low_bits = made.low_bits if choice.low_bits is None else choice.low_bits
@@ -113,7 +113,7 @@ def entries(curve: Curve, group: GroupName, log: int, traits: Traits, choice: Ch
 
 def _bases(curve: Curve, group: GroupName, log: int, traits: Traits, width: int = 0) -> Bases:
     """With multiples by every window of so many bits, the shipped ones if none are named."""
-    width = width or bases_width(traits.kind, curve, group, 1 << log)
+    width = width or bases_width(traits.kind, traits.arch, curve, group, 1 << log)
     return Bases(curve, group, 1 << log, f"a sweep {log}", width, window_count(curve.order, width))
 
 

@@ -180,9 +180,10 @@ class Shape:
 
     @property
     def chunk_length(self) -> int:
-        """Entries: a quarter more than a thread's share of all, so that buckets a little larger than it stay whole."""
-        share = self.entries // self.row.fill
-        return self.length or min(self.row.chunk, max(SHORTEST_CHUNK, share + share // 4 + 1))
+        """Entries of the longest: of kernels/algo/bucket_chunks.cuh's choice where all entries are there."""
+        share, mean = self.entries // self.row.fill, self.entries // (self.rows * self.row_buckets)
+        usual = min(share + share // 4 + 1, 2 * mean + 1)
+        return self.length or min(self.row.chunk, max(SHORTEST_CHUNK, share // 2 + 1, usual))
 
     @property
     def chunk_fill(self) -> int:
@@ -197,9 +198,9 @@ class Shape:
 
     @property
     def _whole_chunks(self) -> int:
-        """At most: of the longest, or where those that there are have more entries than each thread's share, one a thread."""
+        """At most: of the longest, or two a thread, as those that there are have more than half its share of the entries."""
         shortest = self.entries // min(self.chunk_length, SHORTEST_CHUNK)
-        return min(shortest, max(self.entries // self.chunk_length, self.chunk_fill))
+        return min(shortest, max(self.entries // self.chunk_length, 2 * self.chunk_fill))
 
     @property
     def spills(self) -> int:

@@ -71,25 +71,81 @@ ONE_PASS_BITS = 10
 MAX_WIDTH = 22
 
 MODEL = "unmeasured: the fewest products by count"
-UNMEASURED = "unmeasured: as an experiment of before this project's code had it"
 
 # On a host a block of the sort takes about as long as so many products, however few its items: its threads are fibers, which
 # wait for each other time and again. So few points have wider windows, which are fewer rows. Fits a sweep of windows with
 # 2, 16 and 64 points of bn254 g1 on two cores of an EPYC, samples not kept.
 SORT_PRODUCTS = 2048
 
-# log2 of the points, rounded up -> window on a GPU. Orders of 254, 255 and 256 bits: 16 windows take 16, 16 and 17 bits,
-# 20 windows 13 bits.
-_WIDTHS = ((13, 8), (15, 10), (17, 13), (19, 15), (21, 16), (23, 17), (24, 20))
-_BLS12_381 = ((13, 8), (15, 10), (18, 13), (23, 16), (24, 20))
-_GPU_WIDTHS: dict[tuple[str, GroupName], tuple[tuple[int, int], ...]] = {
+
+@dataclass(frozen=True)
+class Cut:
+    """Of multiplications of up to 2^up_to points on a GPU, the last one's of all longer ones too: what a sweep decides. As in
+    MsmRow."""
+
+    up_to: int
+    width: int
+    log_segment: int = 3
+    halves: bool = False
+
+
+Cuts = dict[tuple[str, GroupName], tuple[Cut, ...]]
+
+SWEPT = "2026-11-30-msm-sweep files, and plans 0013 to 0015"
+
+# Windows waste as few bits as there can be of 254, 255 and 256, or of a half's 127 or 128 and the carry's: the last window of
+# what does not divide well has few buckets for as many entries. Of 2^24 points, and of bls12_381 and G2, the windows were not swept.
+_OTHERS = (Cut(13, 8), Cut(15, 10), Cut(17, 13, 4), Cut(19, 15, 4), Cut(21, 16, 4), Cut(23, 17, 4), Cut(24, 20, 5))
+_BLS12_381 = (Cut(13, 8), Cut(15, 10), Cut(18, 13, 4), Cut(23, 16, 4), Cut(24, 20, 5))
+_HALVED = (Cut(11, 8, halves=True), Cut(13, 10, halves=True), Cut(15, 11, halves=True), Cut(17, 13, 4, halves=True))
+_PLAIN: Cuts = {
+    ("bn254", "g1"): (*_HALVED, Cut(21, 16, 4, halves=True), Cut(23, 17, 4), Cut(24, 20, 5)),
+    ("secp256k1", "g1"): (*_HALVED, Cut(20, 15, 4), Cut(23, 17, 4), Cut(24, 20, 5)),
     ("bls12_381", "g1"): _BLS12_381,
     ("bls12_381", "g2"): _BLS12_381,
-    ("secp256k1", "g1"): ((13, 8), (15, 10), (17, 13), (20, 15), (23, 17), (24, 20)),
 }
 
+# The same where multiples of the points by every window are kept: one set of buckets for all windows.
+_KEPT_OTHERS = (
+    Cut(11, 10, 2),
+    Cut(13, 11, 2),
+    Cut(15, 12, 2),
+    Cut(17, 16),
+    Cut(19, 16),
+    Cut(21, 19, 4),
+    Cut(23, 20, 5),
+    Cut(24, 22, 5),
+)
+_KEPT: Cuts = {
+    ("bn254", "g1"): (
+        Cut(11, 11, 2),
+        Cut(13, 12, 2),
+        Cut(15, 13, 2),
+        Cut(17, 16),
+        Cut(19, 17),
+        Cut(23, 20, 5),
+        Cut(24, 22, 5),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Of an architecture. pairs: groups whose chunks two lanes add up, and blocks of them that a multiprocessor holds."""
+
+    plain: Cuts
+    kept: Cuts
+    pairs: dict[tuple[str, GroupName], int]
+
+    def cut(self, curve: Curve, group: GroupName, count: int, *, kept: bool = False) -> Cut:
+        cuts = (self.kept if kept else self.plain).get((curve.name, group), _KEPT_OTHERS if kept else _OTHERS)
+        log = (count - 1).bit_length()
+        found = next((cut for cut in cuts if log <= cut.up_to), cuts[-1])
+        return replace(found, width=min(found.width, curve.scalar.bits + 1))
+
+
 # By architecture (limbd.ops.tuning.serving).
-MSM_TABLE = {MEASURED: _GPU_WIDTHS}
+MSM_TABLE = {MEASURED: Tables(_PLAIN, _KEPT, {("bls12_381", "g2"): 2})}
 
 
 def msm_tuned_for(kind: str, arch: str) -> str:
@@ -107,13 +163,12 @@ def msm_row(
         row = with_width(_fewest_products(curve.scalar.bits, count, halves=halves), 1024, 64, 6, 1, MODEL)
         return replace(row, chunk=MAX_CHUNK, halves=halves)
     tables = MSM_TABLE[msm_tuned_for(kind, arch)]
-    log, widths = (count - 1).bit_length(), tables.get((curve.name, group), _WIDTHS)
-    width = next((width for up_to, width in widths if log <= up_to), widths[-1][1])
+    cut, pairs = tables.cut(curve, group, count), tables.pairs.get((curve.name, group), 0)
     # 128 registers do for eight limbs of a prime field; twelve, or the extension, take what there is.
-    resident = 4 if group == "g1" and curve.base.montgomery_limbs <= 8 else 2
-    fill = multiprocessors * resident * BLOCK
-    row = with_width(min(width, curve.scalar.bits + 1), 64, 8, 3, resident, UNMEASURED, fill=fill)
-    return replace(row, lanes=LaneRow())
+    resident = pairs or (4 if group == "g1" and curve.base.montgomery_limbs <= 8 else 2)
+    fill = multiprocessors * resident * BLOCK >> bool(pairs)
+    row = with_width(cut.width, 64, 8, cut.log_segment, resident, SWEPT, fill=fill)
+    return replace(row, lanes=LaneRow(), chunk=MAX_CHUNK, halves=cut.halves, pairs=bool(pairs))
 
 
 def with_width(
@@ -125,18 +180,11 @@ def with_width(
     return MsmRow(max(2, width), low_bits, slice_length, fill, merge, log_segment, BLOCK, resident, BLOCK, source)
 
 
-# The same where multiples of the points by every window are kept: one set of buckets for all windows. Swept once on an H200 with
-# bn254 g1 from 2^10 to 2^20, samples not kept; the others are guesses.
-_BASES_WIDTHS = ((11, 9), (13, 10), (15, 11), (17, 16), (19, 15), (22, 19), (24, 22))
-
-
-def bases_width(kind: str, curve: Curve, group: GroupName, count: int) -> int:
+def bases_width(kind: str, arch: str, curve: Curve, group: GroupName, count: int) -> int:
     """Bits of a window for so many points with their multiples."""
     if kind == "cpu":
         return _fewest_products(curve.scalar.bits, count, rows_share=True)
-    log = (count - 1).bit_length()
-    width = next((width for up_to, width in _BASES_WIDTHS if log <= up_to), _BASES_WIDTHS[-1][1])
-    return min(width, curve.scalar.bits + 1)
+    return MSM_TABLE[msm_tuned_for(kind, arch)].cut(curve, group, count, kept=True).width
 
 
 def bases_row(kind: str, arch: str, bases: Bases, count: int, *, multiprocessors: int = MULTIPROCESSORS) -> MsmRow:
@@ -144,8 +192,11 @@ def bases_row(kind: str, arch: str, bases: Bases, count: int, *, multiprocessors
     row = msm_row(kind, arch, bases.curve, bases.name, count, multiprocessors=multiprocessors)
     if not bases.width:
         return row
-    other = with_width(bases.width, row.slice, row.merge, row.log_segment, row.resident, UNMEASURED, fill=row.fill)
-    return replace(row, width=other.width, low_bits=other.low_bits, source=UNMEASURED)
+    log_segment = row.log_segment
+    if kind != "cpu":
+        log_segment = MSM_TABLE[msm_tuned_for(kind, arch)].cut(bases.curve, bases.name, count, kept=True).log_segment
+    other = with_width(bases.width, row.slice, row.merge, log_segment, row.resident, row.source, fill=row.fill)
+    return replace(row, width=other.width, low_bits=other.low_bits, log_segment=log_segment)
 
 
 @cache

@@ -7,8 +7,9 @@
 // first entry / length: the places of a bucket's chunks follow each other, and no two chunks have one, as the next bucket's
 // second chunk begins at least `length` entries after this one's last. Spills are merged as in bucket_sums.cuh.
 //
-// A class is length - size: class 0 are the whole chunks. The length is little more than a thread's share of the entries that
-// there are: then a long chunk, which begins first, ends with all others, however few buckets have nearly all entries.
+// A class is length - size: class 0 are the whole chunks. A whole chunk has half as many entries as a thread's share of those
+// that there are: then it, which begins first, ends long before all others, however few buckets have nearly all entries. It
+// has more, up to a little above the share, where the buckets have twice their mean: usual ones stay whole.
 #pragma once
 
 #include "algo/counting_sort.cuh"
@@ -36,13 +37,14 @@ __device__ __forceinline__ void store(uint32_t* chunks, uint32_t number, const C
     reinterpret_cast<uint4*>(chunks)[number] = make_uint4(chunk.first, chunk.size, chunk.bucket, chunk.spill);
 }
 
-// Entries of a whole chunk: a quarter more than a thread's share, so that buckets a little larger than it stay whole. args:
-// length, the most; fill, threads that fill the device, or 0 where totals[0], the number of entries, is not there yet.
+// Entries of a whole chunk. args: length, the most; fill, threads that fill the device, or 0 where totals[0], the number of
+// entries, is not there yet. buckets: of all rows.
 template <class Args>
-__device__ __forceinline__ uint32_t length_of(const Args& args) {
+__device__ __forceinline__ uint32_t length_of(const Args& args, uint64_t buckets) {
     if (args.fill == 0) return args.length;
-    const uint32_t share = args.totals[0] / args.fill;
-    return min(args.length, max(SHORTEST, share < MAX_LENGTH ? share + share / 4 + 1 : MAX_LENGTH));
+    const uint32_t share = min(args.totals[0] / args.fill, 2 * MAX_LENGTH), mean = uint32_t(args.totals[0] / buckets);
+    const uint32_t usual = min(share + share / 4 + 1, 2 * mean + 1);
+    return min(args.length, max(SHORTEST, max(share / 2 + 1, usual)));
 }
 
 // --- the order ---
@@ -82,7 +84,7 @@ struct Tile {
     uint32_t length;
     uint32_t whole[ITEMS] = {}, rest[ITEMS] = {};
 
-    __device__ __forceinline__ Tile(const Args& args, uint64_t begin) : args(args), begin(begin), length(length_of(args)) {}
+    __device__ __forceinline__ Tile(const Args& args, uint64_t begin) : args(args), begin(begin), length(length_of(args, args.buckets)) {}
 
     __device__ __forceinline__ uint64_t bucket(int i) const { return begin + threadIdx.x + uint64_t(i) * blockDim.x; }
 

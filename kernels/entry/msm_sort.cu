@@ -320,7 +320,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_apply(const msm_s
     grid_order::take_turn();
     __shared__ scan::Totals<2, WARPS> totals;
     __shared__ uint32_t classes[bucket_chunks::MAX_LENGTH];
-    const uint32_t length = args.form == CHUNKS ? bucket_chunks::length_of(args) : 0;
+    const uint32_t length = args.form == CHUNKS ? bucket_chunks::length_of(args, args.n) : 0;
     if (args.form == CHUNKS) counting_sort::clear(classes, args.length);
     uint32_t base[2] = {0, 0}, total[2], share[SHARE][2];
     for (uint32_t b = threadIdx.x; b < blockIdx.x; b += THREADS) Sums{}.multiply(base, base, args.sums + 2 * b);

@@ -96,7 +96,7 @@ class Worker:
         array = np.array(array, dtype="<u4", order="C")  # a copy: the caller's may change, and what is kept must not
         self._check(array, found, name, check_subgroup)
         traits = self.backend.traits()
-        width = bases_width(traits.kind, found, name, len(array)) if precompute and len(array) else 0
+        width = bases_width(traits.kind, traits.arch, found, name, len(array)) if precompute and len(array) else 0
         levels = window_count(found.order, width) if width else 1
         halves = bool(len(array)) and msm_row(traits.kind, traits.arch, found, name, len(array)).halves
         images = halves and not width and its_group.endomorphism is not None

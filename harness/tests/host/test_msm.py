@@ -356,7 +356,8 @@ def test_chunks_fit_their_places(log: int) -> None:
         length = shape.chunk_length
         if shape.chunk_fill:  # bucket_chunks::length_of
             share = total // shape.chunk_fill
-            length = min(length, max(SHORTEST_CHUNK, share + share // 4 + 1))
+            usual = min(share + share // 4 + 1, 2 * (total // (shape.rows * shape.row_buckets)) + 1)
+            length = min(length, max(SHORTEST_CHUNK, share // 2 + 1, usual))
         assert (total - 1) // length < shape.spills
     even = shape.rows * shape.row_buckets * -(-full // shape.chunk_length) + rest
     assert shape.chunks >= max(even, min(shape.entries, shape.rows * shape.row_buckets))

@@ -60,7 +60,7 @@ class Given(Shape):
 
 
 def shape_of(name: GroupName, constant: bool, trees: int, count: int) -> Given:
-    row = replace(with_width(3, 8, MERGE, 1, 1, "a test's"), lanes=LaneRow(1, 2, 1, trees))
+    row = replace(with_width(3, 8, MERGE, 1, 1, "a test's"), lanes=LaneRow(2, 1, trees))
     return Given(TOY, name, 1, 1, row, constant, given=count)
 
 

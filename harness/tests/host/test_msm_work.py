@@ -59,7 +59,7 @@ def named(name: str) -> Curve:
 
 TOY, BN254 = named("toy_7_13"), named("bn254")
 NARROW = with_width(3, 7, 3, 2, 1, "a test's")
-BY_TREES, BY_ROWS = (replace(NARROW, lanes=LaneRow(1, 2, 1, trees)) for trees in (1 << 11, 0))
+BY_TREES, BY_ROWS = (replace(NARROW, lanes=LaneRow(2, 1, trees)) for trees in (1 << 11, 0))
 ROWS = [NARROW, BY_TREES, BY_ROWS, msm_row("cuda", "sm_90", TOY, "g1", COUNT)]
 
 

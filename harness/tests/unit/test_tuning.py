@@ -62,8 +62,8 @@ def test_a_row_of_its_own_serves_it_and_newer_ones(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(TABLE, ("mod-mul", "*", "sm_80"), added)
     blocks = {arch: tuning.tuning("mod-mul", 8, "cuda", arch).block for arch in ("sm_75", "sm_80", "sm_89", "sm_90")}
     assert blocks == {"sm_75": 32, "sm_80": 32, "sm_89": 32, "sm_90": 256}
-    widths = {("bn254", "g1"): ((24, 7),)}
-    monkeypatch.setitem(msm_tuning.MSM_TABLE, "sm_80", widths)
+    cuts: msm_tuning.Cuts = {("bn254", "g1"): (msm_tuning.Cut(24, 7),)}
+    monkeypatch.setitem(msm_tuning.MSM_TABLE, "sm_80", msm_tuning.Tables(cuts, {}, {}))
     bn254 = curves.by_name("bn254")
     assert bn254 is not None
     found = {arch: msm_row("cuda", arch, bn254, "g1", 1 << 20).width for arch in ("sm_75", "sm_86", "sm_90", "sm_120")}
