@@ -12,6 +12,10 @@ static_assert(THREADS % 64 == 0, "warps by twos: one for each half of a pair (bu
 using Mode = bucket_sums::ModeOf<GROUP, CONSTANT_WORK>;
 using Lanes = xyzz_lanes::Lanes<GROUP>;
 
+// Blocks of 128 threads whose registers a multiprocessor has without spills. Not left to the compiler, which takes three of
+// twelve limbs on some architectures, and spills.
+constexpr int RESIDENT_TREES = Lanes::N > 8 ? 2 : Lanes::PARTS == 1 ? 4 : 3;
+
 }  // namespace
 
 extern "C" __global__ void __launch_bounds__(THREADS) msm_merge(const msm_merge_args args) {
@@ -19,7 +23,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_merge(const msm_merge_
     bucket_lanes::merge<bucket_lanes::ByRows<Mode, msm_merge_args>>(args);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) msm_merge_trees(const msm_merge_trees_args args) {
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_TREES) msm_merge_trees(const msm_merge_trees_args args) {
     grid_order::take_turn();
     bucket_lanes::merge<bucket_lanes::ByTrees<Mode, msm_merge_trees_args>>(args);
 }
