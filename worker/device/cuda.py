@@ -376,7 +376,8 @@ class CudaBackend:
     def _compute(self, ticket: CudaTicket, piece: Piece, lane: Lane) -> None:
         """Kernels and copies out of the piece that has been brought last."""
         marks = ticket.marks[-1]
-        prepared = [lane.prepare(launch, self._modules.function(launch)) for launch in piece.launches]
+        # The device begins with the first while the next is prepared.
+        prepared = (lane.prepare(launch, self._modules.function(launch)) for launch in piece.launches)
         lane.compute(piece, prepared, ticket.arrays, marks)
         ticket.complete += 1
         ticket.returning = ticket.returning or marks.computed

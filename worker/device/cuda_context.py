@@ -19,6 +19,8 @@ Bytes = npt.NDArray[np.uint8]
 # Kernels compiled for less do not wait for the launch before them (kernels/base/grid_order.cuh).
 OVERLAPS_FROM = 90
 
+CONFIGURATIONS_KEPT = 4096
+
 log = logging.getLogger("limbd.device")
 
 
@@ -79,6 +81,17 @@ class PinnedWords:
             self._call("cuMemFreeHost", page)
 
 
+def overlapping(api: Any, shape: tuple[int, ...], stream: Any) -> Any:
+    """As CudaContext.overlapping."""
+    config, attribute = api.CUlaunchConfig(), api.CUlaunchAttribute()
+    attribute.id = api.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    attribute.value.programmaticStreamSerializationAllowed = 1
+    config.gridDimX, config.gridDimY, config.gridDimZ = shape[:3]
+    config.blockDimX, config.blockDimY, config.blockDimZ, config.sharedMemBytes = shape[3:]
+    config.attrs, config.numAttrs, config.hStream = [attribute], 1, stream
+    return config
+
+
 class CudaContext:
     """The device's primary context. call: the checked driver call; use it only in threads that bind() has seen.
     time_events record the device's clock, order_events only let streams wait for each other. overlaps: whether launches may
@@ -97,6 +110,7 @@ class CudaContext:
         self.time_events = Events(self.call, int(self.call.api.CUevent_flags.CU_EVENT_DEFAULT))
         self.order_events = Events(self.call, int(self.call.api.CUevent_flags.CU_EVENT_DISABLE_TIMING))
         self._registered: list[Bytes] = []
+        self._overlapping: dict[tuple[tuple[int, ...], int], Any] = {}
         self.bind()
         self._pool = self._create_pool(index, budget)
         self.words = PinnedWords(self.call)
@@ -122,6 +136,17 @@ class CudaContext:
     def give_stream(self, stream: Any) -> None:
         with self._lock:
             self._streams.append(stream)
+
+    def overlapping(self, shape: tuple[int, ...], stream: Any) -> Any:
+        """The driver's configuration of a launch in the stream that may begin before the one before it has ended. Kept: to make
+        one takes longer than a launch. shape: grid, block (three numbers each) and shared bytes."""
+        key = (shape, int(stream))
+        config = self._overlapping.get(key)
+        if config is None:
+            if len(self._overlapping) >= CONFIGURATIONS_KEPT:
+                self._overlapping.clear()
+            config = self._overlapping[key] = overlapping(self.call.api, shape, stream)
+        return config
 
     # --- memory ---
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -36,35 +36,26 @@ POISON_WORD = 0xA5A5A5A5
 COMMON = -1
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A kernel with its grid, block and shared bytes, and its one parameter. overlapping: the driver's configuration of a launch
-    that may begin before the one before it in the stream has ended."""
+Shape = tuple[int, int, int, int, int, int, int]
+
+
+class Prepared(NamedTuple):
+    """A kernel with its grid, block and shared bytes, and its one parameter. overlaps: it may begin before the launch before it in
+    the stream has ended."""
 
     function: Any
-    shape: tuple[int, int, int, int, int, int, int]
+    shape: Shape
     parameter: Any
-    overlapping: Any = None
+    overlaps: bool = False
 
     def enqueue(self, context: CudaContext, stream: Any) -> None:
         # The driver copies the parameter before it returns: the array of pointers has to live only until then.
         pointers = (ctypes.c_void_p * 1)(ctypes.addressof(self.parameter))
-        if self.overlapping is None:
-            context.call("cuLaunchKernel", self.function, *self.shape, stream, ctypes.addressof(pointers), 0)
+        if self.overlaps:
+            config = context.overlapping(self.shape, stream)
+            context.call("cuLaunchKernelEx", config, self.function, ctypes.addressof(pointers), 0)
         else:
-            self.overlapping.hStream = stream
-            context.call("cuLaunchKernelEx", self.overlapping, self.function, ctypes.addressof(pointers), 0)
-
-
-def overlapping(api: Any, shape: tuple[int, int, int, int, int, int, int]) -> Any:
-    """As in Prepared, but for the stream."""
-    config, attribute = api.CUlaunchConfig(), api.CUlaunchAttribute()
-    attribute.id = api.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-    attribute.value.programmaticStreamSerializationAllowed = 1
-    config.gridDimX, config.gridDimY, config.gridDimZ = shape[:3]
-    config.blockDimX, config.blockDimY, config.blockDimZ, config.sharedMemBytes = shape[3:]
-    config.attrs, config.numAttrs = [attribute], 1
-    return config
+            context.call("cuLaunchKernel", self.function, *self.shape, stream, ctypes.addressof(pointers), 0)
 
 
 class HostArray(NamedTuple):
@@ -139,9 +130,9 @@ class Lane:
         self.context.call("cuEventRecord", marks.copied, self.into)
 
     def compute(
-        self, piece: Piece, prepared: Sequence[Prepared], arrays: Mapping[str, HostArray], marks: Marks
+        self, piece: Piece, prepared: Iterable[Prepared], arrays: Mapping[str, HostArray], marks: Marks
     ) -> None:
-        """Enqueues the kernels and the copies out of a piece that `bring` has brought."""
+        """Enqueues the kernels, each as it comes, and the copies out of a piece that `bring` has brought."""
         call = self.context.call
         if self.apart:
             call("cuStreamWaitEvent", self.stream, marks.copied, 0)
@@ -190,8 +181,8 @@ def prepare(context: CudaContext, launch: Launch, function: Any, addresses: Mapp
     """A launch with its struct packed. addresses: of its buffers and tables by name."""
     packed = launch.pack(addresses)
     shape = (launch.grid, 1, 1, launch.block, 1, 1, launch.shared)
-    config = overlapping(context.call.api, shape) if launch.overlaps and context.overlaps else None
-    return Prepared(function, shape, ctypes.create_string_buffer(packed, len(packed)), config)
+    overlaps = launch.overlaps and context.overlaps
+    return Prepared(function, shape, ctypes.create_string_buffer(packed, len(packed)), overlaps)
 
 
 def create_lanes(context: CudaContext, plan: LaunchPlan, *, separate: bool) -> list[Lane]:
