@@ -99,7 +99,7 @@ def entries(curve: Curve, group: GroupName, log: int, traits: Traits, choice: Ch
     for more, length, resident, log_segment in product(choice.widths, lengths, choice.resident, segments):
         width = own.width + more
         if 2 <= width <= curve.scalar.bits + 1:
-            fill = (own.fill << own.pairs) // own.resident * resident >> choice.pairs
+            fill = own.fill // own.resident * resident
             made = with_width(width, length, own.merge, log_segment, resident, SOURCE, fill=fill)
             # What is not varied stays the shipped row's.
             low_bits = made.low_bits if choice.low_bits is None else choice.low_bits

@@ -181,15 +181,19 @@ class Shape:
     @property
     def chunk_length(self) -> int:
         """Entries of the longest: of kernels/algo/bucket_chunks.cuh's choice where all entries are there."""
-        share, mean = self.entries // self.row.fill, self.entries // (self.rows * self.row_buckets)
+        share, mean = self.entries // self._chunks_at_once, self.entries // (self.rows * self.row_buckets)
         usual = min(share + share // 4 + 1, 2 * mean + 1)
         return self.length or min(self.row.chunk, max(SHORTEST_CHUNK, share // 2 + 1, usual))
 
     @property
     def chunk_fill(self) -> int:
-        """Threads that chunks are made for where there are fewer entries than there could be, which a sort of two passes knows
-        in time; 0: chunks keep their length."""
-        return self.row.fill if self.row.low_bits > 0 else 0
+        """Chunks that fill the device, by which they are cut where there are fewer entries than there could be, which a sort of
+        two passes knows in time; 0: chunks keep their length."""
+        return self._chunks_at_once if self.row.low_bits > 0 else 0
+
+    @property
+    def _chunks_at_once(self) -> int:
+        return max(1, self.row.fill >> self.paired)
 
     @property
     def chunks(self) -> int:

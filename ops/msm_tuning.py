@@ -94,7 +94,8 @@ Cuts = dict[tuple[str, GroupName], tuple[Cut, ...]]
 SWEPT = "2026-11-30-msm-sweep files, and plans 0013 to 0015"
 
 # Windows waste as few bits as there can be of 254, 255 and 256, or of a half's 127 or 128 and the carry's: the last window of
-# what does not divide well has few buckets for as many entries. Of 2^24 points, and of bls12_381 and G2, the windows were not swept.
+# what does not divide well has few buckets for as many entries. Of 2^24 points, and of bls12_381 and G2, windows were not
+# swept.
 _OTHERS = (Cut(13, 8), Cut(15, 10), Cut(17, 13, 4), Cut(19, 15, 4), Cut(21, 16, 4), Cut(23, 17, 4), Cut(24, 20, 5))
 _BLS12_381 = (Cut(13, 8), Cut(15, 10), Cut(18, 13, 4), Cut(23, 16, 4), Cut(24, 20, 5))
 _HALVED = (Cut(11, 8, halves=True), Cut(13, 10, halves=True), Cut(15, 11, halves=True), Cut(17, 13, 4, halves=True))
@@ -166,7 +167,7 @@ def msm_row(
     cut, pairs = tables.cut(curve, group, count), tables.pairs.get((curve.name, group), 0)
     # 128 registers do for eight limbs of a prime field; twelve, or the extension, take what there is.
     resident = pairs or (4 if group == "g1" and curve.base.montgomery_limbs <= 8 else 2)
-    fill = multiprocessors * resident * BLOCK >> bool(pairs)
+    fill = multiprocessors * resident * BLOCK
     row = with_width(cut.width, 64, 8, cut.log_segment, resident, SWEPT, fill=fill)
     return replace(row, lanes=LaneRow(), chunk=MAX_CHUNK, halves=cut.halves, pairs=bool(pairs))
 

@@ -90,7 +90,7 @@ def test_chunks_halves_and_pairs_are_tried() -> None:
         (more, chunk) for more in (0, 1) for chunk in (64, 256)
     }
     assert all(each.row.halves and each.row.pairs and " halves pairs " in each.name for each in others)
-    assert {each.row.fill // each.row.resident for each in others} == {shipped.row.fill // shipped.row.resident // 2}
+    assert {each.row.fill // each.row.resident for each in others} == {shipped.row.fill // shipped.row.resident}
 
 
 @pytest.mark.parametrize("name", ["bn254", "bls12_381", "secp256k1"])

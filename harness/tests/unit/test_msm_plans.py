@@ -232,6 +232,18 @@ def test_plans_by_chunks_of_a_gpu(curve: Curve, name: GroupName, count: int) -> 
 SLICES = replace(msm_row("cuda", "sm_90", BN254, "g1", 1 << 20), chunk=0)
 
 
+def test_pairs_of_lanes_are_half_as_many_chunks_and_as_many_slices() -> None:
+    """Constant work goes by slices of a thread each, also where chunks are a pair's."""
+    row = msm_row("cuda", "sm_90", BLS, "g2", 1 << 20)
+    assert row.pairs
+    for constant in (False, True):
+        by_pairs, by_threads = (
+            Shape(BLS, "g2", 1 << 20, 1, replace(row, pairs=pairs), constant) for pairs in (True, False)
+        )
+        assert by_pairs.chunk_fill == by_threads.chunk_fill // (1 if constant else 2) > 0
+        assert by_pairs.slices == by_threads.slices
+
+
 def spans(made: LaunchPlan, array: str) -> list[tuple[int, int]]:
     """Byte ranges of a host array that pieces copy, in order."""
     return [(c.offset, c.offset + c.nbytes) for piece in made.pieces for c in piece.copies_in if c.array == array]
