@@ -334,16 +334,17 @@ class CudaBackend:
     # --- a batch ---
 
     def _enqueue(self, ticket: CudaTicket, plan: LaunchPlan) -> None:
-        first = ticket.lanes[0]
+        first, pieces = ticket.lanes[0], plan.pieces
         ticket.began = self._mark(first.into)
-        for i, piece in enumerate(plan.pieces):
-            if len(ticket.marks) == PIECES_IN_FLIGHT:
-                self._harvest(ticket)
-            lane = ticket.lanes[i % plan.lanes]
-            self._bring(ticket, piece, lane, is_first=i == 0)
-            if i == len(plan.pieces) - 1:
-                ticket.brought = self._mark(first.into) if first.apart else ticket.marks[-1].copied
-            self._compute(ticket, piece, lane)
+        self._bring(ticket, plan, 0)
+        for i, piece in enumerate(pieces):
+            marks = ticket.marks[-1]
+            # Where copies have streams of their own, the next piece's begin before the host has launched this one's kernels.
+            if first.apart and i + 1 < len(pieces):
+                self._bring(ticket, plan, i + 1)
+            self._compute(ticket, piece, ticket.lanes[i % plan.lanes], marks)
+            if not first.apart and i + 1 < len(pieces):
+                self._bring(ticket, plan, i + 1)
         if plan.first_bad is not None:
             ticket.word = self._context.words.take()
             self._context.call(
@@ -356,15 +357,20 @@ class CudaBackend:
         self._context.call("cuEventRecord", event, stream)
         return event
 
-    def _bring(self, ticket: CudaTicket, piece: Piece, lane: Lane, *, is_first: bool) -> None:
-        lanes = len(ticket.lanes)
+    def _bring(self, ticket: CudaTicket, plan: LaunchPlan, i: int) -> None:
+        """Copies in of piece i; all pieces up to the one that had its lane before are enqueued in whole."""
+        if len(ticket.marks) == PIECES_IN_FLIGHT:
+            self._harvest(ticket)
+        lane = ticket.lanes[i % plan.lanes]
         # The piece that had this lane before is in flight still, or done and its marks harvested.
-        after = ticket.marks[-lanes].done if len(ticket.marks) >= lanes else None
+        after = ticket.marks[-plan.lanes].done if len(ticket.marks) >= plan.lanes else None
         if self._poison:
-            self._poison_lane(lane, after, shared=is_first)
+            self._poison_lane(lane, after, shared=i == 0)
         marks = self._take_marks(apart=lane.apart)
         ticket.marks.append(marks)
-        lane.bring(piece, ticket.arrays, marks, after)
+        lane.bring(plan.pieces[i], ticket.arrays, marks, after)
+        if i == len(plan.pieces) - 1:
+            ticket.brought = self._mark(lane.into) if lane.apart else marks.copied
 
     def _take_marks(self, *, apart: bool) -> Marks:
         time, order = self._context.time_events.take, self._context.order_events.take
@@ -373,9 +379,8 @@ class CudaBackend:
         copied = time()
         return Marks(copied, copied, time(), None)
 
-    def _compute(self, ticket: CudaTicket, piece: Piece, lane: Lane) -> None:
-        """Kernels and copies out of the piece that has been brought last."""
-        marks = ticket.marks[-1]
+    def _compute(self, ticket: CudaTicket, piece: Piece, lane: Lane, marks: Marks) -> None:
+        """Kernels and copies out of a piece that has been brought. marks: the piece's."""
         # The device begins with the first while the next is prepared.
         prepared = (lane.prepare(launch, self._modules.function(launch)) for launch in piece.launches)
         lane.compute(piece, prepared, ticket.arrays, marks)

@@ -53,6 +53,19 @@ def many_pieces(bench: Bench) -> None:
     assert bench.calls("cuEventCreate") <= 4 * 64 + 4
 
 
+def the_next_pieces_copies_go_ahead(bench: Bench) -> None:
+    """They are enqueued before a piece's kernels, which the host takes a while to launch."""
+    backend, batch = bench.backend(memory=256 << 10), Batch(20_000, 3)
+    first, second, *_ = batch.plan(backend).pieces
+    before = bench.calls("cuMemcpyHtoDAsync")
+    bench.fail("cuLaunchKernel", INVALID_VALUE)
+    assert batch.refused(backend) is Status.INTERNAL
+    assert bench.calls("cuMemcpyHtoDAsync") - before == len(first.copies_in) + len(second.copies_in)
+    backend.finish(batch.start(backend))
+    batch.check()
+    assert bench.used() == 0
+
+
 def one_thread_starts_more_than_fits(bench: Bench) -> None:
     """The budget holds one batch at a time: starting more settles the oldest, and finishing in any order works."""
     backend = bench.backend(memory=100 * 96 * 3 // 2)
