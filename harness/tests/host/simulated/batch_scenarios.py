@@ -261,6 +261,15 @@ def a_benchmark_of_bases_that_stay(bench: Bench) -> None:
 
 
 SCENARIOS = (
-    *(pieces, many_pieces, one_thread_starts_more_than_fits, threads, out_of_memory, sticky, rejected_launch),
+    *(
+        pieces,
+        many_pieces,
+        the_next_pieces_copies_go_ahead,
+        one_thread_starts_more_than_fits,
+        threads,
+        out_of_memory,
+        sticky,
+        rejected_launch,
+    ),
     *(poison, parts, measure, host_memory, second_start, missing_units, a_benchmark_of_bases_that_stay),
 )
