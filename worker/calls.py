@@ -91,7 +91,8 @@ class Calls:
         of (A B - C) / Z, Z = X^(2^k) - 1, instead of values of A B - C. shift, omega: default, roots of unity of order
         2^(k + 1) and 2^k. ValueError where a size is no power of two, or there is no such field.
         """
-        n = operator.length_hint(a, 1)
+        # A number stands for as many of it as the others have.
+        n = max(operator.length_hint(operand, 1) for operand in (a, b, c))
         param, domain = quotient_question(n, field, coefficients, shift, omega, batch)
         return self.call("quotient", [a, b, c], field, param=param, domain=domain)
 

@@ -43,6 +43,7 @@ def quotient_question(
 
 def log_size(n: int, batch: int) -> int:
     """k of `batch` transforms of n elements in all."""
+    batch = operator.index(batch)
     if batch < 1 or n % batch:
         raise ValueError(f"{n} values are not {batch} transforms of one size")
     size = n // batch

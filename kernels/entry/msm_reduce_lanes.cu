@@ -14,7 +14,7 @@ using Lanes = xyzz_lanes::Lanes<GROUP>;
 
 // Blocks of 128 threads whose registers a multiprocessor has without spills. Not left to the compiler, which takes three of
 // twelve limbs on some architectures, and spills.
-constexpr int RESIDENT_TREES = Lanes::N > 8 ? 2 : Lanes::PARTS == 1 ? 4 : 3;
+constexpr int RESIDENT = Lanes::N > 8 ? 2 : Lanes::PARTS == 1 ? 4 : 3;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_merge(const msm_merge_
     bucket_lanes::merge<bucket_lanes::ByRows<Mode, msm_merge_args>>(args);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT_TREES) msm_merge_trees(const msm_merge_trees_args args) {
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) msm_merge_trees(const msm_merge_trees_args args) {
     grid_order::take_turn();
     bucket_lanes::merge<bucket_lanes::ByTrees<Mode, msm_merge_trees_args>>(args);
 }
@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_segments(const msm_seg
     bucket_lanes::first_stage<Mode>(args);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) msm_segments_next(const msm_segments_next_args args) {
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) msm_segments_next(const msm_segments_next_args args) {
     grid_order::take_turn();
     DYNAMIC_SHARED(uint32_t, memory);
     bucket_lanes::chunk<Mode>(args, memory);

@@ -98,8 +98,8 @@ def test_every_entry_is_compiled_where_it_can_be(arch: str) -> None:
     # Shapes are compiled in where a row of the tuning asks for it; there are clusters from sm_90 on.
     absent = set() if any(row.compiled for row in transform_rows("cuda", arch)) else {"ntt_compiled"}
     absent |= set() if has_clusters(arch) else {"ntt_lanes_cluster"}
-    # GPUs reduce with points over lanes; with a point a thread the CPU does, which adds by chunks of buckets.
-    absent |= {"msm_reduce", "msm_chunks"}
+    # GPUs reduce with points over lanes; with a point a thread the CPU does.
+    absent |= {"msm_reduce"}
     entries = {file.stem for file in (ROOT / "entry").glob("*.cu")}
     assert {unit.entry for unit in compile_check.all_units(arch)} == entries - absent
 

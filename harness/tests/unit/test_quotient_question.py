@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import numpy as np
 import pytest
 
 from limbd import arguments
@@ -65,6 +66,16 @@ def test_a_prover_s_quotient_through_a_worker() -> None:
         assert field is not None
         h = client.ntt(coefficients, coset=field.omega(3))
     assert values == [-2 * value % field.modulus for value in h]
+
+
+def test_a_number_is_an_operand_of_the_others_length() -> None:
+    with Client(backend="reference") as client:
+        expected = client.quotient([2, 2], [3, 4], [4, 5])
+        assert client.quotient(2, [3, 4], [4, 5]) == expected != [2, 3]
+        assert client.quotient([3, 4], 2, [4, 5]) == expected
+        assert client.quotient(2, [3, 4, 3, 4], [4, 5, 4, 5], batch=np.int64(2)) == expected + expected  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="power of two"):
+            client.quotient(2, [1, 2, 3], [4, 5, 6])
 
 
 def question(*words: str, n: int = 4) -> tuple[int, tuple[int, ...]]:
