@@ -36,6 +36,7 @@ from limbd.ops.msm_units import (
     DIGITS_BLOCK,
     HALF_LIMBS,
     LOW_BYTES,
+    MOST_COUNTED,
     POINTS_BLOCK,
     RUNS,
     SCALAR_LIMBS,
@@ -50,6 +51,9 @@ from limbd.ops.params.base import LIMB_BITS
 from limbd.ops.params.curves import Curve, GroupName
 from limbd.ops.params.endomorphism import Halving
 from limbd.ops.status import ServiceError, Status
+
+# For each half of a multiprocessor, where blocks count more than a tile.
+BLOCKS_IN_TURN = 4
 
 # So many counts that one block does it alone.
 ONE_BLOCK_SCAN = 8 * SCAN_TILE
@@ -88,7 +92,6 @@ def sort_launches(shape: Shape, start: int) -> Iterator[Launch]:
     numbers = montgomery(order, SCALAR_LIMBS)
     partitions = shape.rows * shape.keys
     two_passes, tile = row.low_bits > 0, _row_tile(shape)
-    tiles = -(-shape.row_entries // tile)
     digits = {"order": order, "r2": numbers["r2"], "n0inv": numbers["n0inv"], "offset": offset_of(windows, width)}
     digits |= _halving(shape.halving)
     digits |= {"count": shape.count, "vectors": shape.vectors, "windows": windows, "width": width}
@@ -96,18 +99,26 @@ def sort_launches(shape: Shape, start: int) -> Iterator[Launch]:
     places = {"infinite": shape.bases.infinite_from(start)} if shape.bases else {}
     yield _launch(shape, "msm_digits", shape.count * shape.vectors, DIGITS_BLOCK, digits, pointers=places)
 
-    first = {"count": shape.row_entries, "tiles": tiles, "tile": tile, "keys": shape.keys, "width": width}
+    first = {"count": shape.row_entries, "keys": shape.keys, "width": width}
     first |= {"low_bits": row.low_bits, "spare": int(shape.constant)}
-    threads = shape.rows * tiles * SORT_BLOCK
-    yield _launch(shape, "msm_count", threads, SORT_BLOCK, first, shared=LIMB_BYTES * shape.keys)
+
+    def spans(span: int) -> tuple[int, dict[str, int]]:
+        """Threads of blocks that take so many items of a row, and what they are told of it."""
+        count = -(-shape.row_entries // span)
+        return shape.rows * count * SORT_BLOCK, {**first, "spans": count, "span": span}
+
+    threads, values = spans(tile * _counted(shape, tile))
+    yield _launch(shape, "msm_count", threads, SORT_BLOCK, values, shared=LIMB_BYTES * shape.keys)
     if two_passes:
         yield from _scan(shape, partitions, "partition_starts", "tile_starts", TILES)
     else:
         yield from _last_scan(shape, "counts")
-    first |= {"points": shape.count, "first": 0, "stride": shape.count}
+    threads, values = spans(tile)
+    values |= {"points": shape.count, "first": 0, "stride": shape.count, "slots": shape.spills if shape.chunked else 0}
     if shape.bases:
-        first |= {"first": start, "stride": shape.bases.count}
-    yield _launch(shape, "msm_scatter", threads, SORT_BLOCK, first, shared=_tile_bytes(shape.keys, digit_bytes(width)))
+        values |= {"first": start, "stride": shape.bases.count}
+    shared, spilled = _tile_bytes(shape.keys, digit_bytes(width)), {"spill_buckets": "spill_buckets_0"}
+    yield _launch(shape, "msm_scatter", threads, SORT_BLOCK, values, shared=shared, pointers=spilled)
     if not two_passes:
         return
     second = {"partitions": partitions, "keys": shape.keys, "low_bits": row.low_bits, "buckets": shape.row_buckets}
@@ -128,6 +139,13 @@ def _row_tile(shape: Shape) -> int:
     return tile
 
 
+def _counted(shape: Shape, tile: int) -> int:
+    """Tiles that a block counts: many as long as there are some blocks in turn for each place, as they do not end all at
+    once."""
+    tiles = shape.rows * -(-shape.row_entries // tile)
+    return max(1, min(MOST_COUNTED, tiles * SORT_BLOCK // (BLOCKS_IN_TURN * shape.row.fill)))
+
+
 def _halving(found: Halving | None) -> dict[str, int]:
     """Of msm_digits: the constants of kernels/algo/halves.cuh."""
     names = ("quotient_c", "quotient_d", "c0", "c1", "d0", "d1")
@@ -139,7 +157,7 @@ def _halving(found: Halving | None) -> dict[str, int]:
 
 
 def _tile_bytes(keys: int, key_bytes: int) -> int:
-    """Shared memory in which a block orders its tile: two numbers for each key, and the items with their keys."""
+    """Shared memory in which a block orders a tile: two numbers for each key, and the items with their keys."""
     return 2 * LIMB_BYTES * keys + TILE * (LIMB_BYTES + key_bytes)
 
 
@@ -156,8 +174,8 @@ def _last_scan(shape: Shape, counts: Place) -> Iterator[Launch]:
     classes = Part("counts", LIMB_BYTES * shape.sort_counts)
     yield from _scan(shape, buckets, "starts", classes, CHUNKS, counts)
     cursors = Part("counts", LIMB_BYTES * (shape.sort_counts + shape.chunk_length))
-    values = {"buckets": buckets, "length": shape.chunk_length, "fill": shape.chunk_fill, "slots": shape.spills}
-    pointers: dict[str, Place | None] = {"classes": classes, "cursors": cursors, "spill_buckets": "spill_buckets_0"}
+    values = {"buckets": buckets, "length": shape.chunk_length, "fill": shape.chunk_fill}
+    pointers: dict[str, Place | None] = {"classes": classes, "cursors": cursors}
     threads = -(-buckets // CHUNKS_TILE) * SORT_BLOCK
     yield _launch(shape, "msm_chunks", threads, SORT_BLOCK, values, pointers=pointers)
 

@@ -19,8 +19,8 @@ class LaneRow:
 
     log_chunk: int = 5
     rounds: int = 4
-    # A multiprocessor of an H200 holds about 16 warps (unmeasured).
-    trees: int = 1 << 11
+    # A turn of all warps that an H200's multiprocessors hold, 16 each, and a few more, which find nothing.
+    trees: int = 17 << 7
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,11 @@ MULTIPROCESSORS = 132
 
 BLOCK = 128
 
-# Above this many bits of bucket number the sort takes two passes.
+# Above this many bits of bucket number the sort takes two passes, of which the second takes half of them, and of many as
+# many as leave the first FIRST_BITS: its runs should be long, as it writes to all of memory, while the second writes to what
+# the cache holds. But no more than LOW_BITS, whose counts and tile fill the shared memory of small GPUs.
 ONE_PASS_BITS = 10
+FIRST_BITS, LOW_BITS = 8, 11
 
 MAX_WIDTH = 22
 
@@ -97,7 +100,7 @@ SWEPT = "2026-11-30-msm-sweep files and plans 0013 to 0015; unmeasured where no 
 # what does not divide well has few buckets for as many entries. Of 2^24 points, and of bls12_381 and G2, windows were not
 # swept.
 _OTHERS = (Cut(13, 8), Cut(15, 10), Cut(17, 13, 4), Cut(19, 15, 4), Cut(21, 16, 4), Cut(23, 17, 4), Cut(24, 20, 5))
-_BLS12_381 = (Cut(13, 8), Cut(15, 10), Cut(18, 13, 4), Cut(23, 16, 4), Cut(24, 20, 5))
+_BLS12_381 = (Cut(13, 8), Cut(15, 10), Cut(17, 13, 4), Cut(19, 15, 4), Cut(23, 16, 4), Cut(24, 20, 5))
 _HALVED = (Cut(11, 8, halves=True), Cut(13, 10, halves=True), Cut(15, 11, halves=True), Cut(17, 13, 4, halves=True))
 _PLAIN: Cuts = {
     ("bn254", "g1"): (*_HALVED, Cut(21, 16, 4, halves=True), Cut(23, 17, 4), Cut(24, 20, 5)),
@@ -107,26 +110,14 @@ _PLAIN: Cuts = {
 }
 
 # The same where multiples of the points by every window are kept: one set of buckets for all windows.
-_KEPT_OTHERS = (
-    Cut(11, 10, 2),
-    Cut(13, 11, 2),
-    Cut(15, 12, 2),
-    Cut(17, 16),
-    Cut(19, 16),
-    Cut(21, 19, 4),
-    Cut(23, 20, 5),
-    Cut(24, 22, 5),
-)
+_KEPT_FEW = (Cut(11, 10, 2), Cut(13, 11, 2), Cut(15, 12, 2))
+_KEPT_MANY = (Cut(23, 20, 5), Cut(24, 22, 5))
+_KEPT_OTHERS = (*_KEPT_FEW, Cut(17, 16), Cut(19, 16), Cut(21, 19, 4), *_KEPT_MANY)
 _KEPT: Cuts = {
-    ("bn254", "g1"): (
-        Cut(11, 11, 2),
-        Cut(13, 12, 2),
-        Cut(15, 13, 2),
-        Cut(17, 16),
-        Cut(19, 17),
-        Cut(23, 20, 5),
-        Cut(24, 22, 5),
-    ),
+    ("bn254", "g1"): (Cut(13, 11, 2), Cut(15, 13, 2), Cut(17, 16), Cut(19, 18, 4), *_KEPT_MANY),
+    ("bn254", "g2"): (*_KEPT_FEW, Cut(17, 17), Cut(19, 16), Cut(21, 19, 4), *_KEPT_MANY),
+    ("bls12_381", "g1"): (*_KEPT_FEW, Cut(17, 16), Cut(19, 16), *_KEPT_MANY),
+    ("bls12_381", "g2"): (*_KEPT_FEW, Cut(17, 16), Cut(19, 16), Cut(21, 20, 4), *_KEPT_MANY),
 }
 
 
@@ -177,7 +168,7 @@ def with_width(
 ) -> MsmRow:
     """A row whose sort is chosen by the window's width."""
     bits = width - 1
-    low_bits = 0 if bits <= ONE_PASS_BITS else bits // 2
+    low_bits = 0 if bits <= ONE_PASS_BITS else min(LOW_BITS, max(bits // 2, bits - FIRST_BITS))
     return MsmRow(max(2, width), low_bits, slice_length, fill, merge, log_segment, BLOCK, resident, BLOCK, source)
 
 

@@ -17,11 +17,14 @@ OFFSET_LIMBS = SCALAR_LIMBS + 2
 # Of what half a scalar is computed in (kernels/algo/halves.cuh).
 HALF_LIMBS = 6
 
-# A tile of the sort: one block's items.
+# A tile of the sort: the items that a block puts in order.
 SORT_BLOCK = 256
-SORT_ITEMS = 16
+SORT_ITEMS = 24
 TILE = SORT_BLOCK * SORT_ITEMS
 SMALLEST_TILE = 2 * SORT_BLOCK
+
+# Tiles that a block counts, where there are many (kernels/algo/counting_sort.cuh).
+MOST_COUNTED = 8
 
 # Buckets of which a thread, and a block, puts the chunks in order: few, as it takes longest where there are few buckets.
 CHUNK_ITEMS = 2
@@ -56,7 +59,7 @@ def _out(*names: str) -> tuple[Member, ...]:
     return tuple(Member(name, "scratch") for name in names)
 
 
-_ROW = _words("count", "tiles", "tile", "keys", "width", "low_bits", "spare")
+_ROW = _words("count", "spans", "span", "keys", "width", "low_bits", "spare")
 _PARTITION = (*_in("tile_starts", "starts", "low_keys"), *_words("partitions", "keys", "low_bits", "buckets"))
 
 _SORT: dict[str, tuple[Member, ...]] = {
@@ -73,9 +76,9 @@ _SORT: dict[str, tuple[Member, ...]] = {
     "msm_count": (*_in("digits"), *_out("counts"), *_ROW),
     "msm_scatter": (
         *_in("digits"),
-        *_out("cursors", "entries", "low_keys"),
+        *_out("cursors", "entries", "low_keys", "spill_buckets"),
         *_ROW,
-        *_words("points", "first", "stride"),
+        *_words("points", "first", "stride", "slots"),
     ),
     "msm_count_low": (*_PARTITION, *_out("counts")),
     "msm_scatter_low": (*_PARTITION, *_in("entries"), *_out("cursors", "sorted")),
@@ -88,9 +91,9 @@ _SORT: dict[str, tuple[Member, ...]] = {
     ),
     "msm_chunks": (
         *_in("starts", "classes"),
-        *_out("cursors", "chunks", "spill_buckets", "totals"),
+        *_out("cursors", "chunks", "totals"),
         Member("buckets", "u64"),
-        *_words("length", "fill", "slots"),
+        *_words("length", "fill"),
     ),
 }
 

@@ -21,8 +21,9 @@ constexpr uint32_t NO_BUCKET = 0xFFFFFFFFu, OWN = 0xFFFFFFFFu, MAX_LENGTH = 256;
 // Shorter ones would leave more spills than sums.
 constexpr uint32_t SHORTEST = 4;
 
-// A bucket's whole chunks up to so many are written by its own thread.
-constexpr uint32_t FEW = 8;
+// A bucket's whole chunks are written by its own thread, where there are more than FEW by all lanes of the warp, and where
+// there are more than MANY by the whole block, which it does for the first HUGE such buckets that it has.
+constexpr uint32_t FEW = 8, MANY = 512, HUGE = 32;
 
 struct Chunk {
     uint32_t first, size, bucket, spill;  // spill: its place, or OWN where the sum is the bucket's own
@@ -106,9 +107,19 @@ struct Tile {
         __syncthreads();
     }
 
-    // places: of each class's first chunk of the block. The whole chunks of a bucket that has many are written by all lanes of
-    // the warp.
-    __device__ __forceinline__ void place(const uint32_t* places) const {
+    // The whole chunks of a bucket: their number, and as of place_wholes.
+    struct Wholes {
+        uint32_t count, first, bucket, place;
+    };
+    struct Huge {
+        Wholes of[HUGE];
+        uint32_t count;
+    };
+
+    // places: of each class's first chunk of the block. huge: shared memory. Called by all threads of the block.
+    __device__ __forceinline__ void place(const uint32_t* places, Huge& huge) const {
+        if (threadIdx.x == 0) huge.count = 0;
+        __syncthreads();
         UNROLL
         for (int i = 0; i < ITEMS; ++i) {
             uint32_t first;
@@ -119,10 +130,15 @@ struct Tile {
                 store(args.chunks, places[length - left] + rest[i], chunk);
             }
             for (uint32_t j = 0; j < (wholes <= FEW ? wholes : 0); ++j) place_whole(first, j, number, at);
-            for (uint32_t lanes = __ballot_sync(scan::ALL_LANES, wholes > FEW); lanes != 0; lanes &= lanes - 1) {
-                place_wholes(__ffs(int(lanes)) - 1, first, wholes, number, at);
+            const bool kept = wholes > MANY && keep(huge, {wholes, first, number, at});
+            for (uint32_t lanes = __ballot_sync(scan::ALL_LANES, wholes > FEW && !kept); lanes != 0; lanes &= lanes - 1) {
+                const int source = __ffs(int(lanes)) - 1;
+                const Wholes of = {fetch(wholes, source), fetch(first, source), fetch(number, source), fetch(at, source)};
+                place_wholes(of, scan::lane(), scan::WARP);
             }
         }
+        __syncthreads();
+        for (uint32_t k = 0; k < min(huge.count, HUGE); ++k) place_wholes(huge.of[k], threadIdx.x, blockDim.x);
     }
 
   private:
@@ -132,14 +148,20 @@ struct Tile {
         store(args.chunks, place + j, {at, length, bucket, j == 0 ? OWN : at / length});
     }
 
-    // The `wholes` chunks from entry `first` on, at the places from `place` on: what lane `source` has of these numbers.
-    __device__ __forceinline__ void place_wholes(int source, uint32_t first, uint32_t wholes, uint32_t bucket,
-                                                 uint32_t place) const {
-        first = __shfl_sync(scan::ALL_LANES, first, source);
-        wholes = __shfl_sync(scan::ALL_LANES, wholes, source);
-        bucket = __shfl_sync(scan::ALL_LANES, bucket, source);
-        place = __shfl_sync(scan::ALL_LANES, place, source);
-        for (uint32_t j = scan::lane(); j < wholes; j += scan::WARP) place_whole(first, j, bucket, place);
+    // Whether there was room for it.
+    __device__ __forceinline__ static bool keep(Huge& huge, const Wholes& wholes) {
+        const uint32_t number = atomicAdd(&huge.count, 1u);
+        if (number < HUGE) huge.of[number] = wholes;
+        return number < HUGE;
+    }
+
+    __device__ __forceinline__ static uint32_t fetch(uint32_t value, int source) {
+        return __shfl_sync(scan::ALL_LANES, value, source);
+    }
+
+    // Chunks number `from`, from + step, .. of those whose entries begin at `first`, at the places from `place` on.
+    __device__ __forceinline__ void place_wholes(const Wholes& of, uint32_t from, uint32_t step) const {
+        for (uint32_t j = from; j < of.count; j += step) place_whole(of.first, j, of.bucket, of.place);
     }
 };
 

@@ -237,10 +237,12 @@ __device__ __forceinline__ void first_stage(const Args& args) {
         load_raw<M>(p, args.buckets, at, asked && (args.cleared || args.starts[at] != args.starts[at + 1]));
     };
     Point<C> sum, one, next, before;
-    set_infinity(sum);
-    fetch(next, 0);
+    // Of group 1 infinity.
+    fetch(sum, 0);
+    enter<M>(sum);
+    fetch(next, 1);
 #pragma unroll 1
-    for (uint32_t step = 0; step <= size; ++step) {
+    for (uint32_t step = 1; step <= size; ++step) {
         one = next;
         fetch(next, step + 1);
         enter<M>(one);

@@ -35,15 +35,14 @@ __device__ __forceinline__ void add_offset(uint32_t* sum, const uint32_t* s, con
     limb::add<WORDS>(sum, extended, offset);
 }
 
-// The c bits of a window from bit `at` on, 1 <= c < 32, at < 32 WORDS. Loops over all words, so that they stay registers.
-__device__ __forceinline__ uint32_t window(const uint32_t* sum, uint32_t at, uint32_t c) {
-    uint32_t low = 0, high = 0;
+// The lowest c bits, 1 <= c < 32, which leave sum: windows are taken in turn, as any one's place in registers would have to be
+// known when the kernel is compiled.
+__device__ __forceinline__ uint32_t take_window(uint32_t* sum, uint32_t c) {
+    const uint32_t window = sum[0] & ((1u << c) - 1);
     UNROLL
-    for (int i = 0; i < WORDS; ++i) {
-        low = i == int(at / 32) ? sum[i] : low;
-        high = i == int(at / 32) + 1 ? sum[i] : high;
-    }
-    return __funnelshift_r(low, high, at % 32) & ((1u << c) - 1);
+    for (int i = 0; i + 1 < WORDS; ++i) sum[i] = __funnelshift_r(sum[i], sum[i + 1], c);
+    sum[WORDS - 1] >>= c;
+    return window;
 }
 
 }  // namespace digits

@@ -29,8 +29,8 @@ constexpr uint32_t SIGN = 0x80000000u;
 // What a scan leaves in `seconds`.
 enum Form : uint32_t { TILES = 0, RUNS = 1, CHUNKS = 2 };
 
-// Blocks of a scatter that a multiprocessor holds: all threads of sm_75, which has the fewest.
-constexpr int SCATTERS = 4;
+// Blocks of a scatter that a multiprocessor holds.
+constexpr int SCATTERS = 3;
 
 template <int BITS>
 struct RawOf {
@@ -44,55 +44,58 @@ struct RawOf<16> {
 using Raw = RawOf<DIGIT_BITS>::type;
 using Low = uint16_t;
 
-struct Digit {
-    uint32_t bucket;  // counting_sort::NONE: left out
-    uint32_t sign;
-};
-
+// Of a digit as it is stored: its bucket, with SIGN for the opposite point, or NONE where it is left out.
 template <class Args>
-__device__ __forceinline__ Digit digit_of(const Args& args, uint32_t raw) {
+__device__ __forceinline__ uint32_t bucket_of(const Args& args, uint32_t raw) {
     const int32_t d = int32_t(raw) - int32_t((1u << (args.width - 1)) - 1);
-    if (d == 0) return {args.spare ? 1u << (args.width - 1) : counting_sort::NONE, 0};
-    return {uint32_t(d < 0 ? -d : d) - 1, d < 0 ? SIGN : 0};
+    if (d == 0) return args.spare ? 1u << (args.width - 1) : counting_sort::NONE;
+    return (uint32_t(d < 0 ? -d : d) - 1) | (d < 0 ? SIGN : 0);
 }
 
-// A thread's items are numbers t, t + THREADS, .. of its tile. An item is read where it is needed, twice in a scatter, rather
-// than kept in registers; all of a thread's lie at fixed distances from one address.
-__device__ __forceinline__ bool has_item(int i, uint32_t size) { return threadIdx.x + i * THREADS < size; }
+// A thread's items are numbers t, t + THREADS, .. of each tile of its block's span (algo/counting_sort.cuh). Where i counts
+// them, all lie at fixed distances from one address.
+__device__ __forceinline__ bool has_item(int i, uint32_t from, uint32_t size) { return from + threadIdx.x + i * THREADS < size; }
 
-// The items of a tile of one row: at most args.tile, fewer than TILE where there would be few blocks.
+// The items of a span of one row: at most args.span.
 template <class Args>
-struct RowTile {
+struct RowSpan {
+    using Bucket = Raw;
     uint32_t row, begin, size;
 
-    __device__ __forceinline__ RowTile(const Args& args)
-        : row(blockIdx.x / args.tiles), begin(blockIdx.x % args.tiles * args.tile), size(min(args.tile, args.count - begin)) {}
+    __device__ __forceinline__ RowSpan(const Args& args)
+        : row(blockIdx.x / args.spans), begin(blockIdx.x % args.spans * args.span), size(min(args.span, args.count - begin)) {}
 
-    // Of item i's point: a row has as many levels of multiples as its count has times `points`, and the piece's points are
-    // those from `first` on of the `stride` of a level.
-    __device__ __forceinline__ uint32_t point(const Args& args, int i) const {
-        const uint32_t item = begin + threadIdx.x + i * THREADS;
-        if (args.stride == args.points) return args.first + item;
-        return args.first + item + item / args.points * (args.stride - args.points);
-    }
-
-    __device__ __forceinline__ Digit digit(const Args& args, int i) const {
-        const Raw* const first = reinterpret_cast<const Raw*>(args.digits) + uint64_t(row) * args.count + begin + threadIdx.x;
-        return has_item(i, size) ? digit_of(args, first[i * THREADS]) : Digit{counting_sort::NONE, 0};
-    }
-
-    __device__ __forceinline__ void keys(const Args& args, uint32_t (&key)[ITEMS]) const {
+    // Digits' buckets, with the sign beside them.
+    __device__ __forceinline__ void read(const Args& args, uint32_t (&bucket)[ITEMS], uint32_t from) const {
+        const Raw* const first = reinterpret_cast<const Raw*>(args.digits) + uint64_t(row) * args.count + begin + from + threadIdx.x;
+        UNROLL
+        for (int i = 0; i < ITEMS; ++i) bucket[i] = has_item(i, from, size) ? first[i * THREADS] : counting_sort::NONE;
         UNROLL
         for (int i = 0; i < ITEMS; ++i) {
-            const uint32_t bucket = digit(args, i).bucket;
-            key[i] = bucket == counting_sort::NONE ? counting_sort::NONE : bucket >> args.low_bits;
+            if (bucket[i] != counting_sort::NONE) bucket[i] = bucket_of(args, bucket[i]);
         }
+    }
+
+    __device__ __forceinline__ uint32_t key(const Args& args, uint32_t bucket) const { return (bucket & ~SIGN) >> args.low_bits; }
+
+    // A row has as many levels of multiples as its count has times `points`, and the piece's points are those from `first` on of
+    // the `stride` of a level.
+    __device__ __forceinline__ uint32_t entry(const Args& args, uint32_t bucket, int i) const {
+        const uint32_t item = begin + threadIdx.x + i * THREADS;
+        const uint32_t level = args.stride == args.points ? 0 : item / args.points;
+        return (args.first + item + level * (args.stride - args.points)) | (bucket & SIGN);
+    }
+
+    __device__ __forceinline__ void write(const Args& args, uint32_t place, uint32_t entry, uint32_t bucket) const {
+        args.entries[place] = entry;
+        if (args.low_bits != 0) reinterpret_cast<Low*>(args.low_keys)[place] = Low(bucket & ((1u << args.low_bits) - 1));
     }
 };
 
 // The items of a tile of one partition: tiles are numbered partition by partition, and tile_starts says where each begins.
 template <class Args>
 struct PartitionTile {
+    using Bucket = Low;
     uint32_t partition, begin, size;
 
     // shared: one word.
@@ -100,8 +103,8 @@ struct PartitionTile {
         if (threadIdx.x < scan::WARP) shared[0] = search(args);
         __syncthreads();
         partition = shared[0];
-        const uint32_t stop = args.starts[partition + 1], tile = blockIdx.x - args.tile_starts[partition];
-        begin = uint32_t(min(uint64_t(stop), args.starts[partition] + uint64_t(tile) * TILE));
+        const uint32_t stop = args.starts[partition + 1], number = blockIdx.x - args.tile_starts[partition];
+        begin = uint32_t(min(uint64_t(stop), args.starts[partition] + uint64_t(number) * TILE));
         size = min(uint32_t(TILE), stop - begin);
         __syncthreads();
     }
@@ -118,14 +121,21 @@ struct PartitionTile {
         return low;
     }
 
-    __device__ __forceinline__ uint32_t key(const Args& args, int i) const {
-        const Low* const first = reinterpret_cast<const Low*>(args.low_keys) + begin + threadIdx.x;
-        return has_item(i, size) ? first[i * THREADS] : counting_sort::NONE;
+    // Low bits of buckets' numbers.
+    __device__ __forceinline__ void read(const Args& args, uint32_t (&bucket)[ITEMS], uint32_t from) const {
+        const Low* const first = reinterpret_cast<const Low*>(args.low_keys) + begin + from + threadIdx.x;
+        UNROLL
+        for (int i = 0; i < ITEMS; ++i) bucket[i] = has_item(i, from, size) ? first[i * THREADS] : counting_sort::NONE;
     }
 
-    __device__ __forceinline__ void keys(const Args& args, uint32_t (&keys)[ITEMS]) const {
-        UNROLL
-        for (int i = 0; i < ITEMS; ++i) keys[i] = key(args, i);
+    __device__ __forceinline__ uint32_t key(const Args&, uint32_t bucket) const { return bucket; }
+
+    __device__ __forceinline__ uint32_t entry(const Args& args, uint32_t, int i) const {
+        return args.entries[begin + threadIdx.x + i * THREADS];
+    }
+
+    __device__ __forceinline__ void write(const Args& args, uint32_t place, uint32_t entry, uint32_t) const {
+        args.sorted[place] = entry;
     }
 
     // The partition's first bucket, in the array of all rows' buckets.
@@ -166,9 +176,9 @@ __device__ __forceinline__ void add_share(uint32_t (&r)[2], const uint32_t (&sha
 
 namespace {
 
-// The raw digits of a number, s + O: one for each window, `step` from the one before.
-__device__ __forceinline__ void store_digits(Raw* raw, const uint32_t* sum, const msm_digits_args& args, uint64_t step) {
-    for (uint32_t w = 0; w < args.windows; ++w) raw[w * step] = Raw(digits::window(sum, w * args.width, args.width));
+// The raw digits of a number, s + O: one for each window, `step` from the one before. sum is used up.
+__device__ __forceinline__ void store_digits(Raw* raw, uint32_t* sum, const msm_digits_args& args, uint64_t step) {
+    for (uint32_t w = 0; w < args.windows; ++w) raw[w * step] = Raw(digits::take_window(sum, args.width));
 }
 
 }  // namespace
@@ -206,48 +216,26 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_clear(const msm_clear_
     if (index < args.n) args.counts[index] = 0;
 }
 
-// counts[row][key] += the tile's items.
+// counts[row][key] += the span's items.
 extern "C" __global__ void __launch_bounds__(THREADS) msm_count(const msm_count_args args) {
     grid_order::take_turn();
     DYNAMIC_SHARED(uint32_t, counts);
-    const RowTile<msm_count_args> tile(args);
-    uint32_t key[ITEMS], rank[ITEMS];
-    tile.keys(args, key);
-    counting_sort::count(counts, args.keys, key, rank);
-    counting_sort::add_totals(args.counts + uint64_t(tile.row) * args.keys, counts, args.keys);
+    const RowSpan<msm_count_args> span(args);
+    counting_sort::count_span<ITEMS>(args, span, counts, args.keys);
+    counting_sort::add_totals(args.counts + uint64_t(span.row) * args.keys, counts, args.keys);
 }
 
-// Entries, and the low bits of their buckets, in their partitions' places.
+// Entries, and the low bits of their buckets, in their partitions' places. No spill is there yet: that is said here, where there
+// are threads enough.
 extern "C" __global__ void __launch_bounds__(THREADS, SCATTERS) msm_scatter(const msm_scatter_args args) {
     grid_order::take_turn();
-    DYNAMIC_SHARED(uint32_t, counts);
+    DYNAMIC_SHARED(uint32_t, shared);
     __shared__ scan::Totals<1, WARPS> totals;
-    uint32_t *const begins = counts + args.keys, *const entries = begins + args.keys;
-    Raw* const buckets = reinterpret_cast<Raw*>(entries + TILE);
-    Low* const low_keys = reinterpret_cast<Low*>(args.low_keys);
-    const RowTile<msm_scatter_args> tile(args);
-    uint32_t key[ITEMS], rank[ITEMS];
-    tile.keys(args, key);
-    counting_sort::count(counts, args.keys, key, rank);
-    uint32_t* const cursors = args.cursors + uint64_t(tile.row) * args.keys;
-    const uint32_t items = counting_sort::take_places(cursors, counts, begins, args.keys, totals);
-    UNROLL
-    for (int i = 0; i < ITEMS; ++i) {
-        const Digit digit = tile.digit(args, i);
-        if (digit.bucket == counting_sort::NONE) continue;
-        const uint32_t position = begins[digit.bucket >> args.low_bits] + rank[i];
-        entries[position] = tile.point(args, i) | digit.sign;
-        buckets[position] = Raw(digit.bucket);
-    }
-    __syncthreads();
-    UNROLL
-    for (int i = 0; i < ITEMS; ++i) {
-        const uint32_t position = threadIdx.x + i * THREADS;
-        if (position >= items) break;
-        const uint32_t bucket = buckets[position], place = counts[bucket >> args.low_bits] + position;
-        args.entries[place] = entries[position];
-        if (args.low_bits != 0) low_keys[place] = Low(bucket & ((1u << args.low_bits) - 1));
-    }
+    const RowSpan<msm_scatter_args> span(args);
+    const uint64_t threads = uint64_t(gridDim.x) * THREADS;
+    for (uint64_t i = element::own_index(); i < args.slots; i += threads) args.spill_buckets[i] = bucket_chunks::NO_BUCKET;
+    uint32_t* const cursors = args.cursors + uint64_t(span.row) * args.keys;
+    counting_sort::scatter<ITEMS>(args, span, cursors, args.keys, shared, totals);
 }
 
 // counts[bucket] += the tile's items.
@@ -256,43 +244,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_count_low(const msm_co
     DYNAMIC_SHARED(uint32_t, counts);
     const PartitionTile<msm_count_low_args> tile(args, counts);
     if (tile.size == 0) return;
-    uint32_t key[ITEMS], rank[ITEMS];
-    tile.keys(args, key);
     const uint32_t keys = 1u << args.low_bits;
-    counting_sort::count(counts, keys, key, rank);
+    counting_sort::count_span<ITEMS>(args, tile, counts, keys);
     counting_sort::add_totals(args.counts + tile.first_bucket(args), counts, keys);
 }
 
 // Entries in their buckets' places.
 extern "C" __global__ void __launch_bounds__(THREADS, SCATTERS) msm_scatter_low(const msm_scatter_low_args args) {
     grid_order::take_turn();
-    DYNAMIC_SHARED(uint32_t, counts);
+    DYNAMIC_SHARED(uint32_t, shared);
     __shared__ scan::Totals<1, WARPS> totals;
-    const uint32_t keys = 1u << args.low_bits;
-    uint32_t *const begins = counts + keys, *const entries = begins + keys;
-    Low* const low_keys = reinterpret_cast<Low*>(entries + TILE);
-    const PartitionTile<msm_scatter_low_args> tile(args, counts);
+    const PartitionTile<msm_scatter_low_args> tile(args, shared);
     if (tile.size == 0) return;
-    uint32_t key[ITEMS], rank[ITEMS];
-    tile.keys(args, key);
-    counting_sort::count(counts, keys, key, rank);
-    counting_sort::take_places(args.cursors + tile.first_bucket(args), counts, begins, keys, totals);
-    const uint32_t* const own_entries = args.entries + tile.begin + threadIdx.x;
-    UNROLL
-    for (int i = 0; i < ITEMS; ++i) {
-        const uint32_t own = tile.key(args, i);
-        if (own == counting_sort::NONE) continue;
-        const uint32_t position = begins[own] + rank[i];
-        entries[position] = own_entries[i * THREADS];
-        low_keys[position] = Low(own);
-    }
-    __syncthreads();
-    UNROLL
-    for (int i = 0; i < ITEMS; ++i) {
-        const uint32_t position = threadIdx.x + i * THREADS;
-        if (position >= tile.size) break;
-        args.sorted[counts[low_keys[position]] + position] = entries[position];
-    }
+    uint32_t* const cursors = args.cursors + tile.first_bucket(args);
+    counting_sort::scatter<ITEMS>(args, tile, cursors, 1u << args.low_bits, shared, totals);
 }
 
 // Block b's sums of its chunk of counts.
@@ -365,16 +330,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) msm_scan_apply(const msm_s
     }
 }
 
-// Chunks of all buckets, longest first, and how many they are: totals[1]. No spill is there yet.
+// Chunks of all buckets, longest first, and how many they are: totals[1].
 extern "C" __global__ void __launch_bounds__(THREADS) msm_chunks(const msm_chunks_args args) {
     grid_order::take_turn();
     __shared__ scan::Totals<1, WARPS> totals;
+    using Tile = bucket_chunks::Tile<CHUNK_ITEMS, msm_chunks_args>;
     __shared__ uint32_t counts[bucket_chunks::MAX_LENGTH];
-    const uint64_t threads = uint64_t(gridDim.x) * THREADS;
-    for (uint64_t i = element::own_index(); i < args.slots; i += threads) args.spill_buckets[i] = bucket_chunks::NO_BUCKET;
-    bucket_chunks::Tile<CHUNK_ITEMS, msm_chunks_args> tile(args, uint64_t(blockIdx.x) * CHUNKS_TILE);
+    __shared__ Tile::Huge huge;
+    Tile tile(args, uint64_t(blockIdx.x) * CHUNKS_TILE);
     tile.count(counts);
     const uint32_t all = bucket_chunks::take_places<WARPS>(args, counts, totals);
     if (blockIdx.x == 0 && threadIdx.x == 0) args.totals[1] = all;
-    tile.place(counts);
+    tile.place(counts, huge);
 }

@@ -16,7 +16,8 @@ from limbd.worker.device.cache import Cache
 from limbd.worker.device.cuda_context import CudaContext
 from limbd.worker.device.nvrtc import Nvrtc, Target
 
-# Dynamic shared memory above this has to be asked for (CUDA C++ Programming Guide, compute capabilities).
+# A block's shared memory above this, what the kernel declares and what the launch adds, has to be asked for (CUDA C++
+# Programming Guide, compute capabilities).
 PLAIN_SHARED_BYTES = 48 << 10
 
 
@@ -63,7 +64,10 @@ class CudaModules:
             name = launch.kernel.name.encode()
             function = self._context.call("cuModuleGetFunction", self._module(launch.kernel.unit), name)
             self._functions[key] = function
-        if launch.shared > self._shared_allowed.get(key, PLAIN_SHARED_BYTES):
+            attribute = self._context.call.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+            declared = int(self._context.call("cuFuncGetAttribute", attribute, function))
+            self._shared_allowed[key] = PLAIN_SHARED_BYTES - declared
+        if launch.shared > self._shared_allowed[key]:
             attribute = self._context.call.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             self._context.call("cuFuncSetAttribute", function, attribute, launch.shared)
             self._shared_allowed[key] = launch.shared

@@ -66,6 +66,21 @@ def the_next_pieces_copies_go_ahead(bench: Bench) -> None:
     assert bench.used() == 0
 
 
+def shared_memory_that_has_to_be_asked_for(bench: Bench) -> None:
+    """What a kernel declares counts: a launch that adds a little less than 48 KB has to ask as well, and each larger one again."""
+    backend, batch = bench.backend(), Batch(100, 4)
+    plan = batch.plan(backend)
+    before = bench.calls("cuFuncSetAttribute")
+    for kib, asked in ((47, 0), (48, 1), (47, 1), (64, 2), (48, 2)):
+        pieces = tuple(
+            replace(piece, launches=tuple(replace(launch, shared=kib << 10) for launch in piece.launches))
+            for piece in plan.pieces
+        )
+        backend.run(batch.request, replace(plan, pieces=pieces), memoryview(batch.result))
+        batch.check()
+        assert bench.calls("cuFuncSetAttribute") - before == asked
+
+
 def one_thread_starts_more_than_fits(bench: Bench) -> None:
     """The budget holds one batch at a time: starting more settles the oldest, and finishing in any order works."""
     backend = bench.backend(memory=100 * 96 * 3 // 2)
@@ -265,6 +280,7 @@ SCENARIOS = (
         pieces,
         many_pieces,
         the_next_pieces_copies_go_ahead,
+        shared_memory_that_has_to_be_asked_for,
         one_thread_starts_more_than_fits,
         threads,
         out_of_memory,

@@ -20,9 +20,13 @@ struct Job {
     std::uint64_t argument_bytes, next;
     std::uint32_t grid, block, shared, chunk, synchronises, cluster;
 };
+// Of a block's shared memory: what every kernel declares, and what a launch may have in all before more is asked for, and at most.
+constexpr unsigned DECLARED = 512, PLAIN = 48 << 10, MOST = 227 << 10;
+
 struct Kernel {
     void (*run)(Job*);
     std::uint64_t argument_bytes;
+    unsigned allowed = PLAIN - DECLARED;
 };
 struct Failure {
     int after, code;
@@ -61,7 +65,7 @@ int begin(const char* name, bool needs_context = true) {
 
 // --- for the test ---
 
-API void simulate_kernel(const char* name, void (*run)(Job*), std::uint64_t argument_bytes) { kernels[name] = {run, argument_bytes}; }
+API void simulate_kernel(const char* name, void (*run)(Job*), std::uint64_t argument_bytes) { kernels[name] = Kernel{run, argument_bytes}; }
 API void simulate_failure(const char* name, int after, int code) { failures[name] = {after, code}; }
 API void simulate_capacity(std::size_t bytes) { capacity = bytes; }
 API std::uint64_t simulated_calls(const char* name) { return calls[name]; }
@@ -106,15 +110,22 @@ API int cuModuleGetFunction(void** function, void*, const char* name) {
     if (found == kernels.end()) return NOT_FOUND;
     return *function = &found->second, 0;
 }
-API int cuFuncSetAttribute(void*, int, int value) {
+// Of the attributes, as in cuda.h, 1 is what a kernel declares and 8 what a launch may add.
+API int cuFuncSetAttribute(void* function, int attribute, int value) {
     BEGIN();
-    return value > (227 << 10) ? INVALID_VALUE : OK;
+    if (attribute != 8 || value + DECLARED > MOST) return INVALID_VALUE;
+    static_cast<Kernel*>(function)->allowed = unsigned(value);
+    return OK;
 }
-API int cuFuncGetAttribute(int* value, int, void*) { return *value = 0, begin("cuFuncGetAttribute"); }
+API int cuFuncGetAttribute(int* value, int attribute, void*) {
+    BEGIN();
+    return *value = attribute == 1 ? int(DECLARED) : 0, OK;
+}
 API int cuLaunchKernel(void* function, unsigned grid, unsigned, unsigned, unsigned block, unsigned, unsigned, unsigned shared,
                        void*, void** parameters, void**) {
     BEGIN();
     auto* kernel = static_cast<Kernel*>(function);
+    if (shared > kernel->allowed) return INVALID_VALUE;
     Job job{parameters[0], kernel->argument_bytes, 0, grid, block, shared, 1, 1, 1};
     kernel->run(&job);
     return OK;
