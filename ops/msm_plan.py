@@ -29,7 +29,7 @@ from limbd.ops.constants import montgomery
 from limbd.ops.msm_bases import TABLE, Bases
 from limbd.ops.msm_shape import SCALAR_BYTES, SCAN_BLOCKS, Shape, offset_of
 from limbd.ops.msm_tails import fold, merges, stages
-from limbd.ops.msm_tuning import FIRST_PIECE, GROWTH, KEPT_GROWTH, MOST_FIRSTS, MsmRow
+from limbd.ops.msm_tuning import FIRST_PIECE, Growth, MsmRow, growth
 from limbd.ops.msm_units import (
     CHUNKS,
     CHUNKS_TILE,
@@ -292,16 +292,16 @@ def _overlapping(question: Question, traits: Traits, shape: Shape) -> tuple[Shap
     whole = _ranges(question.count, shape.count)
     if len(whole) > 1 or not shape.chunked or traits.whole or traits.kind != "cuda":
         return shape, whole
-    parts = growing(question.count, growth=KEPT_GROWTH if question.bases else GROWTH)
+    parts = growing(question.count, growth(question.curve, question.name, kept=question.bases is not None))
     turned = replace(shape, count=parts[-1][1], in_turns=len(parts) > 1)
     return (turned, parts) if turned.fits(_memory(question, traits)) else (shape, whole)
 
 
-def growing(n: int, *, growth: int) -> list[tuple[int, int]]:
-    """(start, count) of each part: as many as there can be, each about `growth` times as long as the one before."""
+def growing(n: int, by: Growth) -> list[tuple[int, int]]:
+    """(start, count) of each part: as many as there can be."""
     sums = [0, 1]
-    while sums[-1] * growth + 1 <= n // max(FIRST_PIECE, n // MOST_FIRSTS):
-        sums.append(sums[-1] * growth + 1)
+    while sums[-1] * by.times + 1 <= n // max(FIRST_PIECE, n // by.firsts):
+        sums.append(sums[-1] * by.times + 1)
     ends = [n * part // sums[-1] for part in sums]
     return [(start, end - start) for start, end in pairwise(ends)]
 

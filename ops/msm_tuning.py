@@ -52,13 +52,27 @@ class MsmRow:
     pairs: bool = False
 
 
-# Where copies overlap kernels: a first piece has at least FIRST_PIECE points, and n / MOST_FIRSTS; each later one so many times
-# as many as the one before, as kernels take about twice as long as the copies of points and scalars, and six times as long
-# as those of scalars alone (by experiments of before this project's code, and a link of 55 GB/s; unmeasured).
+@dataclass(frozen=True)
+class Growth:
+    """How a multiplication is cut where copies overlap kernels: the first piece, whose copy nothing hides, has at least
+    FIRST_PIECE points, and n / firsts, and each later one `times` as many as the one before: as long as its copy takes no longer
+    than that one's kernels."""
+
+    firsts: int
+    times: int
+
+
 FIRST_PIECE = 1 << 16
-MOST_FIRSTS = 48
-GROWTH = 2
-KEPT_GROWTH = 6
+
+
+def growth(curve: Curve, group: GroupName, *, kept: bool) -> Growth:
+    """On an H200 with a link of 55 GB/s kernels take about twice as long as the copies of points and scalars, and four times
+    (bn254 g1) to 26 times (bls12_381 g2) as long as those of scalars alone; but a piece costs about 0.1 ms by itself
+    (2026-12-01-msm-bases-bench.jsonl)."""
+    if not kept:
+        return Growth(48, 2)
+    return Growth(24, 4 if group == "g1" and curve.base.montgomery_limbs <= 8 else 8)
+
 
 # Of an H200, whose architecture the rows are for.
 MULTIPROCESSORS = 132
@@ -97,16 +111,23 @@ Cuts = dict[tuple[str, GroupName], tuple[Cut, ...]]
 SWEPT = "2026-11-30-msm-sweep files and plans 0013 to 0015; unmeasured where no sweep has the group and size"
 
 # Windows waste as few bits as there can be of 254, 255 and 256, or of a half's 127 or 128 and the carry's: the last window of
-# what does not divide well has few buckets for as many entries. Of 2^24 points, and of bls12_381 and G2, windows were not
-# swept.
-_OTHERS = (Cut(13, 8), Cut(15, 10), Cut(17, 13, 4), Cut(19, 15, 4), Cut(21, 16, 4), Cut(23, 17, 4), Cut(24, 20, 5))
-_BLS12_381 = (Cut(13, 8), Cut(15, 10), Cut(17, 13, 4), Cut(19, 15, 4), Cut(23, 16, 4), Cut(24, 20, 5))
+# what does not divide well has few buckets for as many entries. Of 2^24 points windows were not swept.
+_FEW = (Cut(13, 8), Cut(15, 10), Cut(17, 13, 4))
+_OTHERS = (*_FEW, Cut(19, 15, 4), Cut(21, 16, 5), Cut(23, 17, 4), Cut(24, 20, 5))
 _HALVED = (Cut(11, 8, halves=True), Cut(13, 10, halves=True), Cut(15, 11, halves=True), Cut(17, 13, 4, halves=True))
 _PLAIN: Cuts = {
     ("bn254", "g1"): (*_HALVED, Cut(21, 16, 4, halves=True), Cut(23, 17, 4), Cut(24, 20, 5)),
     ("secp256k1", "g1"): (*_HALVED, Cut(20, 15, 4), Cut(23, 17, 4), Cut(24, 20, 5)),
-    ("bls12_381", "g1"): _BLS12_381,
-    ("bls12_381", "g2"): _BLS12_381,
+    ("bls12_381", "g1"): (*_FEW, Cut(19, 15, 5), Cut(21, 16, 5), Cut(23, 18, 5), Cut(24, 20, 5)),
+    ("bls12_381", "g2"): (
+        Cut(13, 8),
+        Cut(15, 12),
+        Cut(17, 13, 4),
+        Cut(19, 15, 4),
+        Cut(21, 16, 5),
+        Cut(23, 17, 4),
+        Cut(24, 20, 5),
+    ),
 }
 
 # The same where multiples of the points by every window are kept: one set of buckets for all windows.

@@ -147,19 +147,18 @@ __device__ __noinline__ void add_again(typename M::Sum& given, const uint32_t* p
 
 // The points of entries begin .. end-1, one after the other. Entries are read two turns before they are used and points
 // fetched one turn before, so that an addition hides both; after the last one it is the last again that is read. P: as of
-// load_entry.
+// load_entry. take() gives the point of entry number `at`, and is called for each in turn.
 template <class P>
-struct Points {
+struct FetchedPoints {
     const uint32_t *points, *entries;
     uint32_t end, entry, following;
 
-    __device__ __forceinline__ Points(const uint32_t* points, const uint32_t* entries, uint32_t begin, uint32_t end)
+    __device__ __forceinline__ FetchedPoints(const uint32_t* points, const uint32_t* entries, uint32_t begin, uint32_t end)
         : points(points), entries(entries), end(end) {
         entry = entries[begin];
         following = entries[min(begin + 2, end) - 1];
     }
 
-    // The point of entry number `at`; called for each in turn.
     __device__ __forceinline__ void take(P& point, uint32_t at) {
         load_entry(point, points, entry);
         Prefetch<P>::point(points, following & ~SIGN);
@@ -167,6 +166,51 @@ struct Points {
         following = entries[min(at + 3, end) - 1];
     }
 };
+
+// The same with the next point in registers, and the one after it on its way to the cache: reading one from there takes a while
+// too, which few warps do not hide, and ptxas reads it late in the turn before its own.
+template <class P>
+struct HeldPoints {
+    const uint32_t *points, *entries;
+    uint32_t end, entry, following, last;
+    P next;
+
+    __device__ __forceinline__ HeldPoints(const uint32_t* points, const uint32_t* entries, uint32_t begin, uint32_t end)
+        : points(points), entries(entries), end(end) {
+        entry = entries[begin];
+        following = entries[min(begin + 2, end) - 1];
+        last = entries[min(begin + 3, end) - 1];
+        load(next, points, entry & ~SIGN);
+    }
+
+    __device__ __forceinline__ void take(P& point, uint32_t at) {
+        point = next;
+        negate_if(point, (entry & SIGN) != 0);
+        load(next, points, following & ~SIGN);
+        Prefetch<P>::point(points, last & ~SIGN);
+        entry = following;
+        following = last;
+        last = entries[min(at + 4, end) - 1];
+    }
+};
+
+// Which of the two has the registers that it needs: those of twelve limbs do, where few warps leave more than 200 to each
+// thread; sums of eight limbs have 128, those of the extension field take all that there are.
+template <class P>
+constexpr bool HOLDS = false;
+template <class C>
+constexpr bool HOLDS<curve::Affine<C>> = C::DEGREE == 1 && (C::LIMBS > 8);
+
+template <class P, bool HELD>
+struct PointsBy {
+    using type = FetchedPoints<P>;
+};
+template <class P>
+struct PointsBy<P, true> {
+    using type = HeldPoints<P>;
+};
+template <class P>
+using Points = typename PointsBy<P, HOLDS<P>>::type;
 
 // Stores a run's sum: in its bucket, or as the slice's spill if it began in an earlier slice. run: its first entry and its
 // bucket; end: of its entries in this slice.

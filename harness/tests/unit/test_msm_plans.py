@@ -17,7 +17,7 @@ from limbd.ops.msm import MSM_G1, MSM_G2
 from limbd.ops.msm_bases import Bases
 from limbd.ops.msm_plan import Question, growing, plan_of
 from limbd.ops.msm_shape import MAX_COUNT, MAX_ENTRIES, SCALAR_BYTES, SHORTEST_CHUNK, Shape, window_count
-from limbd.ops.msm_tuning import FIRST_PIECE, MsmRow, bases_row, msm_row, with_width
+from limbd.ops.msm_tuning import FIRST_PIECE, Growth, MsmRow, bases_row, msm_row, with_width
 from limbd.ops.msm_units import MAX_CHUNK
 from limbd.ops.params import curves
 from limbd.ops.params.curves import Curve, GroupName
@@ -202,16 +202,16 @@ def test_a_row_of_points_with_their_multiples_differs_in_its_window_and_segments
     assert replace(found, width=own.width, low_bits=own.low_bits, log_segment=own.log_segment) == own
 
 
-@pytest.mark.parametrize("growth", [2, 6])
-def test_parts_grow(growth: int) -> None:
+@pytest.mark.parametrize(("firsts", "times"), [(48, 2), (24, 4), (24, 8)])
+def test_parts_grow(firsts: int, times: int) -> None:
     for n in (1, 2, FIRST_PIECE, 3 * FIRST_PIECE - 1, 3 * FIRST_PIECE, 1 << 20, (1 << 22) + 1, 1 << 26):
-        parts = growing(n, growth=growth)
+        parts = growing(n, Growth(firsts, times))
         sizes = [count for _, count in parts]
         assert [start for start, _ in parts] == [sum(sizes[:i]) for i in range(len(sizes))] and sum(sizes) == n
         assert len(parts) == 1 or sizes[0] >= min(FIRST_PIECE, n)
-        assert all(abs(b - growth * a) <= growth + 1 for a, b in pairwise(sizes))
-        assert sizes[0] <= n // 7 or n < 1 << 20
-    assert [len(growing(n, growth=2)) for n in (1 << 16, 1 << 18, 1 << 20)] == [1, 2, 4]
+        assert all(abs(b - times * a) <= times + 1 for a, b in pairwise(sizes))
+        assert sizes[0] <= n // 5 or n < 1 << 20
+    assert [len(growing(n, Growth(48, 2))) for n in (1 << 16, 1 << 18, 1 << 20)] == [1, 2, 4]
 
 
 @EVERY_GROUP
