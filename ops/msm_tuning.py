@@ -118,7 +118,7 @@ _HALVED = (Cut(11, 8, halves=True), Cut(13, 10, halves=True), Cut(15, 11, halves
 _PLAIN: Cuts = {
     ("bn254", "g1"): (*_HALVED, Cut(21, 16, 4, halves=True), Cut(23, 17, 4), Cut(24, 20, 5)),
     ("secp256k1", "g1"): (*_HALVED, Cut(20, 15, 4), Cut(23, 17, 4), Cut(24, 20, 5)),
-    ("bls12_381", "g1"): (*_FEW, Cut(19, 15, 5), Cut(21, 16, 5), Cut(23, 18, 5), Cut(24, 20, 5)),
+    ("bls12_381", "g1"): (*_FEW, Cut(19, 15, 5), Cut(21, 16, 6), Cut(23, 18, 6), Cut(24, 20, 6)),
     ("bls12_381", "g2"): (
         Cut(13, 8),
         Cut(15, 12),
@@ -135,10 +135,18 @@ _KEPT_FEW = (Cut(11, 10, 2), Cut(13, 11, 2), Cut(15, 12, 2))
 _KEPT_MANY = (Cut(23, 20, 5), Cut(24, 22, 5))
 _KEPT_OTHERS = (*_KEPT_FEW, Cut(17, 16), Cut(19, 16), Cut(21, 19, 4), *_KEPT_MANY)
 _KEPT: Cuts = {
-    ("bn254", "g1"): (Cut(13, 11, 2), Cut(15, 13, 2), Cut(17, 16), Cut(19, 18, 4), *_KEPT_MANY),
-    ("bn254", "g2"): (*_KEPT_FEW, Cut(17, 17), Cut(19, 16), Cut(21, 19, 4), *_KEPT_MANY),
-    ("bls12_381", "g1"): (*_KEPT_FEW, Cut(17, 16), Cut(19, 16), *_KEPT_MANY),
-    ("bls12_381", "g2"): (*_KEPT_FEW, Cut(17, 16), Cut(19, 16), Cut(21, 20, 4), *_KEPT_MANY),
+    ("bn254", "g1"): (Cut(13, 11, 2), Cut(15, 13, 2), Cut(17, 16), Cut(19, 18, 4), Cut(23, 20, 6), Cut(24, 22, 6)),
+    ("bn254", "g2"): (*_KEPT_FEW, Cut(17, 17), Cut(19, 17, 4), *_KEPT_MANY),
+    ("bls12_381", "g1"): (
+        Cut(11, 10, 2),
+        Cut(13, 11, 2),
+        Cut(15, 13, 2),
+        Cut(17, 16),
+        Cut(19, 17, 4),
+        Cut(23, 20, 7),
+        Cut(24, 22, 7),
+    ),
+    ("bls12_381", "g2"): (*_KEPT_FEW, Cut(17, 16), Cut(19, 16), *_KEPT_MANY),
 }
 
 

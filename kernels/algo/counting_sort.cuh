@@ -6,7 +6,7 @@
 // threads write neighbouring places but where a key ends. Items of one key come in any order; how they are spread over keys
 // changes no block's work.
 //
-// What is slow (an H200; plans/0016-faster-sort-and-ones.md): atomic additions to device memory one by one, so that neighbouring
+// What is slow (an H200; plans/0016-faster-sort.md): atomic additions to device memory one by one, so that neighbouring
 // threads ask for neighbouring keys; short runs of a key, so that tiles are large; and places that are taken long before
 // they are written, whose sectors the cache gives up half full, so that a block does not take them for more than a tile.
 //
