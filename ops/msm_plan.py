@@ -29,7 +29,7 @@ from limbd.ops.constants import montgomery
 from limbd.ops.msm_bases import TABLE, Bases
 from limbd.ops.msm_shape import SCALAR_BYTES, SCAN_BLOCKS, Shape, offset_of
 from limbd.ops.msm_tails import fold, merges, stages
-from limbd.ops.msm_tuning import FIRST_PIECE, Growth, MsmRow, growth
+from limbd.ops.msm_tuning import FIRST_PIECE, Growth, MsmRow, constant_row, growth
 from limbd.ops.msm_units import (
     CHUNKS,
     CHUNKS_TILE,
@@ -266,7 +266,8 @@ def _fitting(question: Question, traits: Traits, row_of: Callable[[int], MsmRow]
     count, vectors, bases = question.count, question.vectors, question.bases
     memory = _memory(question, traits)
     while True:
-        shape = Shape(question.curve, question.name, count, vectors, row_of(count), question.constant, bases)
+        row = constant_row(row_of(count)) if question.constant else row_of(count)
+        shape = Shape(question.curve, question.name, count, vectors, row, question.constant, bases)
         shape = replace(shape, in_turns=shape.chunked and count < question.count)
         if shape.fits(memory):
             return shape

@@ -84,6 +84,7 @@ BLOCK = 128
 # the cache holds. But no more than LOW_BITS, whose counts and tile fill the shared memory of small GPUs.
 ONE_PASS_BITS = 10
 FIRST_BITS, LOW_BITS = 8, 11
+FEWEST_BITS = 3
 
 MAX_WIDTH = 22
 
@@ -199,6 +200,12 @@ def with_width(
     bits = width - 1
     low_bits = 0 if bits <= ONE_PASS_BITS else min(LOW_BITS, max(bits // 2, bits - FIRST_BITS))
     return MsmRow(max(2, width), low_bits, slice_length, fill, merge, log_segment, BLOCK, resident, BLOCK, source)
+
+
+def constant_row(row: MsmRow) -> MsmRow:
+    """The same for constant work: the sort's first pass has FEWEST_BITS where that can be, as its partitions are the more tiles of
+    the second, of which each takes a little time however few items it has, the more different the scalars are."""
+    return replace(row, low_bits=max(row.low_bits, min(LOW_BITS, row.width - 1 - FEWEST_BITS))) if row.low_bits else row
 
 
 def bases_width(kind: str, arch: str, curve: Curve, group: GroupName, count: int) -> int:

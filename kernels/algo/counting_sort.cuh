@@ -32,7 +32,8 @@ __device__ __forceinline__ void clear(uint32_t* counts, uint32_t keys) {
 
 // counts[key] = the span's items with that key. Span:
 //   size                                how many items there are
-//   read(args, bucket, from)            the buckets of a thread's items number t, t + blockDim.x, .. from item `from` on, or NONE
+//   read(args, bucket, from)            the buckets of a thread's items number t, t + blockDim.x, .. from item `from` on, as many
+//                                       as the block has; NONE where the thread has none, or the item is left out
 //   key(args, bucket)
 template <int ITEMS, class Span, class Args>
 __device__ __forceinline__ void count_span(const Args& args, const Span& span, uint32_t* counts, uint32_t keys) {
@@ -42,6 +43,7 @@ __device__ __forceinline__ void count_span(const Args& args, const Span& span, u
         span.read(args, bucket, from);
         UNROLL
         for (int i = 0; i < ITEMS; ++i) {
+            if (from + i * blockDim.x >= span.size) break;
             if (bucket[i] != NONE) atomicAdd(&counts[span.key(args, bucket[i])], 1u);
         }
     }
@@ -110,12 +112,14 @@ __device__ __forceinline__ void scatter(const Args& args, const Span& span, uint
     clear(counts, keys);
     UNROLL
     for (int i = 0; i < ITEMS; ++i) {
+        if (i * THREADS >= span.size) break;
         if (bucket[i] != NONE) rank[i] = atomicAdd(&counts[span.key(args, bucket[i])], 1u);
     }
     __syncthreads();
     const uint32_t items = order<WARPS>(counts, begins, keys, totals);
     UNROLL
     for (int i = 0; i < ITEMS; ++i) {
+        if (i * THREADS >= span.size) break;
         if (bucket[i] == NONE) continue;
         const uint32_t position = begins[span.key(args, bucket[i])] + rank[i];
         entries[position] = span.entry(args, bucket[i], i);
