@@ -84,7 +84,7 @@ BLOCK = 128
 # the cache holds. But no more than LOW_BITS, whose counts and tile fill the shared memory of small GPUs.
 ONE_PASS_BITS = 10
 FIRST_BITS, LOW_BITS = 8, 11
-FEWEST_BITS = 3
+FEWEST_BITS = 1
 
 MAX_WIDTH = 22
 
@@ -203,8 +203,8 @@ def with_width(
 
 
 def constant_row(row: MsmRow) -> MsmRow:
-    """The same for constant work: the sort's first pass has FEWEST_BITS where that can be, as its partitions are the more tiles of
-    the second, of which each takes a little time however few items it has, the more different the scalars are."""
+    """The same for constant work: the sort's first pass has FEWEST_BITS where that can be. Its partitions end in tiles that are not
+    full, which take their time nevertheless, and are the more, the more different scalars are."""
     return replace(row, low_bits=max(row.low_bits, min(LOW_BITS, row.width - 1 - FEWEST_BITS))) if row.low_bits else row
 
 

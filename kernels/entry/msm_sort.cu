@@ -69,13 +69,9 @@ struct RowSpan {
     __device__ __forceinline__ void read(const Args& args, uint32_t (&bucket)[ITEMS], uint32_t from) const {
         const Raw* const first = reinterpret_cast<const Raw*>(args.digits) + uint64_t(row) * args.count + begin + from + threadIdx.x;
         UNROLL
-        for (int i = 0; i < ITEMS; ++i) {
-            if (from + i * THREADS >= size) break;
-            bucket[i] = has_item(i, from, size) ? first[i * THREADS] : counting_sort::NONE;
-        }
+        for (int i = 0; i < ITEMS; ++i) bucket[i] = has_item(i, from, size) ? first[i * THREADS] : counting_sort::NONE;
         UNROLL
         for (int i = 0; i < ITEMS; ++i) {
-            if (from + i * THREADS >= size) break;
             if (bucket[i] != counting_sort::NONE) bucket[i] = bucket_of(args, bucket[i]);
         }
     }
@@ -129,10 +125,7 @@ struct PartitionTile {
     __device__ __forceinline__ void read(const Args& args, uint32_t (&bucket)[ITEMS], uint32_t from) const {
         const Low* const first = reinterpret_cast<const Low*>(args.low_keys) + begin + from + threadIdx.x;
         UNROLL
-        for (int i = 0; i < ITEMS; ++i) {
-            if (from + i * THREADS >= size) break;
-            bucket[i] = has_item(i, from, size) ? first[i * THREADS] : counting_sort::NONE;
-        }
+        for (int i = 0; i < ITEMS; ++i) bucket[i] = has_item(i, from, size) ? first[i * THREADS] : counting_sort::NONE;
     }
 
     __device__ __forceinline__ uint32_t key(const Args&, uint32_t bucket) const { return bucket; }

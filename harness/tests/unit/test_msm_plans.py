@@ -94,6 +94,14 @@ def test_launches_fit_their_kernels_and_buffers(curve: Curve, name: GroupName, t
             assert launch.shared <= SMALL_SHARED
 
 
+def test_constant_work_has_few_partitions() -> None:
+    """Two of a row, and the one of zeros: those of different scalars end in few tiles that are not full."""
+    for constant, keys in ((False, 64), (True, 3)):
+        made = plan(1 << 16, constant=constant, row=replace(msm_row("cuda", "sm_90", BLS, "g1", 1 << 16), halves=False))
+        first = next(launch for launch in made.launches() if launch.kernel.name == "msm_scatter")
+        assert first.values["keys"] == keys
+
+
 @pytest.mark.parametrize("width", [*range(2, 23)])
 @pytest.mark.parametrize("kept", [False, True])
 def test_windows_of_any_width_fit_small_gpus(width: int, kept: bool) -> None:
