@@ -82,6 +82,8 @@ _MERGE = (
     "merging for constant work in bls12_381 G2 reads a spill and a bucket ahead of an addition that takes all registers"
 )
 
+_BOUNDED = "later stages of the reduction, whose registers are bounded for an H200; nothing was measured on this one"
+
 _DOUBLINGS = "a run of doublings, and an inversion; nothing was measured on this one"
 
 ALLOWANCES: tuple[Allowance, ...] = (
@@ -101,6 +103,12 @@ ALLOWANCES: tuple[Allowance, ...] = (
     Allowance("msm_chunks", "*", 256, _EIGHT_LIMBS_TWICE, "bn254_g2"),
     Allowance("msm_chunks", "*", 64, _COMPLETE_TWELVE_LIMBS, "bls12_381_g1"),
     *(Allowance("msm_reduce_lanes", "*", 32, _FOUR_BLOCKS, group) for group in ("bn254_g1", "secp256k1_g1")),
+    *(
+        Allowance("msm_reduce_lanes", arch, 108, _BOUNDED, group)
+        for arch in ("sm_86", "sm_89", "sm_100", "sm_120")
+        for group in ("bn254_g1", "secp256k1_g1")
+    ),
+    *(Allowance("msm_reduce_lanes", arch, 24, _BOUNDED, "bn254_g2") for arch in ("sm_100", "sm_120")),
     Allowance("msm_points", "*", 576, _TWELVE_LIMBS_TWICE, "bls12_381_g2"),
     *(Allowance("msm_reduce_lanes", arch, 308, _MERGE, "bls12_381_g2") for arch in ("sm_61", "sm_70")),
     *(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from limbd.ops.base import FIRST_BAD, FIRST_BAD_BYTES, LIMB_BYTES, SHARED, Buffer, LaunchPlan
+from limbd.ops.base import FIRST_BAD, FIRST_BAD_BYTES, LIMB_BYTES, SHARED, Buffer, LaunchPlan, Role
 from limbd.ops.msm_bases import Bases
 from limbd.ops.msm_tuning import MsmRow
 from limbd.ops.msm_units import (
@@ -324,9 +324,13 @@ class Shape:
         return (
             Buffer("scalars", "in", self.vectors * self.count * SCALAR_BYTES),
             *(() if self.bases else (Buffer("wire", "in", self.count * wire), CHECKED)),
-            *(Buffer(name, SHARED if self.in_turns else "scratch", size * LIMB_BYTES) for name, size in words.items()),
+            *(Buffer(name, self._role(name), size * LIMB_BYTES) for name, size in words.items()),
             Buffer("out", "out", self.vectors * wire),
         )
+
+    def _role(self, name: str) -> Role:
+        """Where pieces share buckets they share all that kernels alone use; where each is reduced, the sum that is kept."""
+        return SHARED if self.in_turns or name == "kept" else "scratch"
 
     @property
     def lanes(self) -> int:

@@ -278,7 +278,7 @@ class CpuBackend:
                 if bound is not part:
                     late.append((part, bound))
                 lane.bind(name, bound)
-            elif buffer.role == "out" or name not in lane.addresses:
+            elif buffer.role == "out" or name not in lane.addresses or (self._poison and buffer.role == "scratch"):
                 lane.bind(name, self._scratch(buffer))
         return late
 
