@@ -109,7 +109,7 @@ class Cut:
 
 Cuts = dict[tuple[str, GroupName], tuple[Cut, ...]]
 
-SWEPT = "2026-11-30-msm-sweep files and plans 0013 to 0015; unmeasured where no sweep has the group and size"
+SWEPT = "msm-sweep files and plans 0013 to 0016; unmeasured where no sweep has the group and size"
 
 # Windows waste as few bits as there can be of 254, 255 and 256, or of a half's 127 or 128 and the carry's: the last window of
 # what does not divide well has few buckets for as many entries. Of 2^24 points windows were not swept.
