@@ -22,7 +22,7 @@ def field_of(op: str, modulus: int, *, toys: bool) -> Field:
     raise RequestError(
         Status.BAD_MODULUS,
         f"{op}: {modulus:#x} is not the modulus of a field with transforms",
-        hint="`limbd info` lists the fields; one with a generator is needed",
+        hint="`limbd info` lists the fields; one with a generator is needed, and toy fields are for workers with --toys",
     )
 
 

@@ -203,13 +203,15 @@ def multiplication_of(options: argparse.Namespace) -> Exchange | None:
         return None
     if options.modulus is not None or options.curve is None:
         raise InputError(f"{options.op.name} takes --curve, and no modulus")
-    specs = [options.scalars, options.points] if not options.values else options.values
-    if len(specs) != 2 or None in specs:
-        raise InputError(f"{options.op.name} takes --scalars and --points: files, or JSON")
+    specs = {name: getattr(options, name) for name in options.op.operands}
+    missing = [name for name, spec in specs.items() if spec is None]
+    if len(options.values) != len(missing):
+        raise InputError(f"{options.op.name} takes --scalars and --points, or both by position: files, or JSON")
+    specs |= dict(zip(missing, options.values, strict=True))
     return point_files.question(
         options.op.name,
-        specs[0],
-        specs[1],
+        specs["scalars"],
+        specs["points"],
         options.curve,
         check_subgroup=options.check_subgroup,
         constant_work=options.constant_work,

@@ -311,6 +311,9 @@ def _parse(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Na
     if rest and hasattr(options, "values") and not any(word.startswith("-") and word != "-" for word in rest):
         options.values += rest
     elif rest:
+        negative = next((word for word in rest if word[:1] == "-" and word[1:2].isdigit()), None)
+        if negative and hasattr(options, "values"):
+            parser.error(f"{negative}: operands are not negative")
         parser.error(f"unrecognised arguments: {' '.join(rest)}")
     return options
 

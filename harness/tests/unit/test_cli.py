@@ -212,6 +212,8 @@ def test_convert_public_keys_of_secp256k1(tmp_path: Path) -> None:
         (("call", "mod-mul", "-m", "7", "1"), "takes a, b by position, and 1"),
         (("call", "mod-mul", "-m", "7", "1", "2", "3"), "3 were given"),
         (("call", "mod-mul", "-m", "7", "1", "ff"), "0x"),
+        (("call", "mod-mul", "-m", "7", "-3", "5"), "-3: operands are not negative"),
+        (("call", "mod-mul", "-m", "7", "3", "5", "--frob"), "--frob (see limbd --help)"),
         (("call", "mod-mul", "-m", "7", "1", "absent.npy"), "absent.npy"),
         (("call", "mod-inv", "-m", "7", "--x", "1", "--a", "2"), "no operand a"),
         (("call", "mod-inv", "-m", "7", "1", "--connect", "nowhere"), "nowhere"),

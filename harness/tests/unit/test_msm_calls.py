@@ -203,6 +203,7 @@ def test_json_on_the_command_line(tmp_path: Path) -> None:
     assert call(*asked, "--scalars", "[2]", "--points", "[[1, 2]]") == [expected]
     assert call(*asked, "--scalars", '["0x1", 1]', "--points", '[["0x1", "2"], [1, 2]]') == [expected]
     assert call(*asked, "--scalars", "[[2], [0]]", "--points", "[[1, 2]]") == [expected, None]
+    assert call(*asked, "[2]", "[[1, 2]]") == call(*asked, "[[1, 2]]", "--scalars", "[2]") == [expected]
     (tmp_path / "points.json").write_text("[[1, 2], null]")
     assert call(*asked, "--scalars", "-", "--points", "points.json", feed=b"[2, 9]", cwd=tmp_path) == [expected]
     done = limbd(
@@ -284,6 +285,7 @@ def test_a_frame_goes_through_a_pipe() -> None:
         (("--curve", "bn254", "--scalars", "[1]", "--points", "[[1, 2]]", "--out", "."), 2, "--out"),
         (("--curve", "bn254", "--scalars", "[1]", "--points", "[[1, 2]]", "--out", "none/x"), 2, "--out"),
         (("--curve", "bn254", "--scalars", "[1]"), 2, "--points"),
+        (("--curve", "bn254", "[1]", "[[1, 2]]", "--scalars", "[5]"), 2, "by position"),
         (("--curve", "bn254", "--scalars", "[1, [2], 3]", "--points", "[[1, 2]]"), 2, "scalars[1]"),
         (("--curve", "bn254", "--scalars", "[[1], [true]]", "--points", "[[1, 2]]"), 2, "scalars[1][0]: True"),
         (("--curve", "bn254", "--scalars", "[1]", "--points", "[[1, {}]]"), 2, "points[0][1]: {}"),
