@@ -306,6 +306,17 @@ def test_chunks_of_buckets_of_every_size(kernels: Backend, length: int, chunks: 
     assert asked.answer(kernels, always(row(5, length, chunks=chunks))) == [many.total(scalars)]
 
 
+def test_more_buckets_of_many_chunks_than_a_block_writes_together(kernels: Backend) -> None:
+    """HUGE and MANY of kernels/algo/bucket_chunks.cuh: the rest of them is a warp's each."""
+    scalars = [digit for digit in range(1, 36) for _ in range(520)]
+    few = Multiples(BN254, "g1", "huge", 50)
+    random.Random("huge").shuffle(scalars)
+    points = [few.points[i % 50] for i in range(len(scalars))]
+    logarithm = sum(s * few.logarithms[i % 50] for i, s in enumerate(scalars))
+    asked = Multiplication(BN254, "g1", scalars, points)
+    assert asked.answer(kernels, always(row(8, 1))) == [few.point(logarithm)]
+
+
 @pytest.mark.parametrize(
     ("curve", "name"), [group for group in GROUPS if group[1] == "g2"], ids=lambda p: getattr(p, "name", p)
 )
