@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,9 @@ from limbd.ops.reference.msm import decode_points, encode_points
 from limbd.worker.exchange import Exchange, check_integer, exchange_of_arrays, integer_limbs
 
 Limbs = npt.NDArray[np.uint32]
+
+# What can be iterated over and has no order that anyone means.
+UNORDERED = (Set, Mapping)
 
 
 def multiplication(
@@ -66,7 +69,7 @@ def group_of(curve_name: str, group_name: str) -> tuple[Curve, GroupName, Group]
     if curve is None:
         raise ValueError(f"there is no curve named {curve_name!r}")
     names: dict[str, GroupName] = {"g1": "g1", "g2": "g2"}
-    name = names.get(group_name.lower())
+    name = names.get(str(group_name).lower())
     group = curve.group(name) if name else None
     if name is None or group is None:
         raise ValueError(f"{curve.name} has no group {group_name!r}")
@@ -90,7 +93,7 @@ def vectors_of(scalars: Any) -> tuple[list[Limbs], bool]:
 
 
 def _elements(values: Any, what: str) -> Sequence[Any]:
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    if isinstance(values, (str, bytes, *UNORDERED)) or not isinstance(values, Iterable):
         raise TypeError(f"{what}: expected a sequence, got {type(values).__name__}")
     return values if isinstance(values, Sequence) else list(values)
 
@@ -124,6 +127,8 @@ def _coordinates(point: Any, group: Group) -> Point:
     """(x, y), integers in G1 and pairs of them in G2; None is infinity. Raises TypeError or ValueError."""
     if point is None:
         return None
+    if isinstance(point, UNORDERED):
+        raise TypeError(f"a point is a pair x, y, not {type(point).__name__}")
     x, y = (tuple(map(operator.index, _parts(coordinate))) for coordinate in point)
     if len(x) != group.degree or len(y) != group.degree:
         raise ValueError(f"a coordinate has {group.degree} integers")
@@ -139,9 +144,10 @@ def _check_point(point: Any, what: str, curve: Curve, group: Group) -> None:
     """The same, saying what is wrong with a point that cannot be written on the wire."""
     if point is None:
         return
-    coordinates = list(point) if isinstance(point, Collection) else []
+    ordered = isinstance(point, Collection) and not isinstance(point, UNORDERED)
+    coordinates = list(point) if ordered else []
     if len(coordinates) != 2:
-        got = f"{len(coordinates)} elements" if isinstance(point, Collection) else type(point).__name__
+        got = f"{len(coordinates)} elements" if ordered else type(point).__name__
         raise ValueError(f"{what}: expected a pair x, y, or nothing for infinity, got {got}")
     for name, coordinate in zip("xy", coordinates, strict=True):
         parts = _parts(coordinate)

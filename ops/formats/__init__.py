@@ -91,7 +91,7 @@ def _curve(name: str) -> Curve:
 def _group(curve_name: str, group_name: str) -> tuple[Curve, GroupName, Group]:
     curve = _curve(curve_name)
     names: dict[str, GroupName] = {"g1": "g1", "g2": "g2"}
-    name = names.get(group_name.lower())
+    name = names.get(str(group_name).lower())
     group = curve.group(name) if name else None
     if name is None or group is None:
         raise ValueError(f"{curve.name} has no group {group_name!r}")
@@ -99,5 +99,7 @@ def _group(curve_name: str, group_name: str) -> tuple[Curve, GroupName, Group]:
 
 
 def _check_shape(array: Limbs, limbs: int, what: str) -> None:
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{what}: expected uint32 (n, {limbs}), got {type(array).__name__}")
     if array.dtype != np.uint32 or array.ndim != 2 or array.shape[1] != limbs:
         raise ValueError(f"{what}: expected uint32 (n, {limbs}), got {array.dtype} {array.shape}")

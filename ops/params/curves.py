@@ -214,4 +214,4 @@ def by_low_byte(number: int) -> Curve | None:
 
 def by_name(name: str) -> Curve | None:
     """The curve with this name, or None. Case does not matter, and `-` reads as `_`."""
-    return _BY_NAME.get(name.strip().lower().replace("-", "_"))
+    return _BY_NAME.get(str(name).strip().lower().replace("-", "_"))

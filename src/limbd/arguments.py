@@ -203,6 +203,8 @@ def multiplication_of(options: argparse.Namespace) -> Exchange | None:
         return None
     if options.modulus is not None or options.curve is None:
         raise InputError(f"{options.op.name} takes --curve, and no modulus")
+    for name in (*_transform_options(options), *_other_operands(options)):
+        raise InputError(f"{options.op.name} takes no --{name}")
     specs = {name: getattr(options, name) for name in options.op.operands}
     missing = [name for name, spec in specs.items() if spec is None]
     if len(options.values) != len(missing):
@@ -273,12 +275,15 @@ def specs_of(options: argparse.Namespace) -> list[tuple[str, str]]:
     if options.op is None or options.modulus is None:
         raise InputError("an op and --modulus (or --field, which is the same) are needed")
     named = {name: getattr(options, name) for name in options.op.operands if getattr(options, name) is not None}
-    others = [
-        name for name in operand_names() if name not in options.op.operands and getattr(options, name) is not None
-    ]
+    others = _other_operands(options)
     if others:
         raise InputError(f"{options.op.name} has no operand {others[0]} (it takes {', '.join(options.op.operands)})")
     return operand_specs(options.op, named, options.values)
+
+
+def _other_operands(options: argparse.Namespace) -> list[str]:
+    """Those that were given and are other ops'."""
+    return [name for name in operand_names() if name not in options.op.operands and getattr(options, name) is not None]
 
 
 def operand_names() -> list[str]:
