@@ -13,19 +13,20 @@ import argparse
 import csv
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from limbd.harness import bench_multiplications, machine, report
 from limbd.harness.benching import measurable
+from limbd.harness.groups import GROUPS
 from limbd.harness.inputs import UNIFORM
 from limbd.ops import by_name
 from limbd.ops.base import Call, Limbs
 from limbd.ops.msm import CONSTANT_WORK, Msm
-from limbd.ops.params.curves import CURVES, Curve
-from limbd.ops.params.layout import from_ints
+from limbd.ops.params.curves import Curve
+from limbd.ops.params.layout import PLAIN_LIMBS, from_ints
 from limbd.worker.config import Config
 
 METRIC = "smsp__inst_executed.sum"
@@ -39,7 +40,7 @@ Counts = list[tuple[str, int]]
 def chosen(curve: Curve, n: int, kind: str) -> Limbs:
     if kind == UNIFORM:
         return bench_multiplications.scalars(curve, n, UNIFORM, 1)
-    return np.broadcast_to(from_ints([{"zeros": 0, "ones": 1, "r - 1": curve.order - 1}[kind]]), (n, 8))
+    return np.broadcast_to(from_ints([{"zeros": 0, "ones": 1, "r - 1": curve.order - 1}[kind]]), (n, PLAIN_LIMBS))
 
 
 def multiply(op_name: str, curve_name: str, n: int, cache: Path | None) -> None:
@@ -88,13 +89,6 @@ def check(op: str, curve: str, options: argparse.Namespace) -> report.Record:
     return judge(counted(done.stdout))
 
 
-def groups() -> Iterator[tuple[str, str]]:
-    for curve in CURVES:
-        for name in ("g1", "g2"):
-            if curve.group(name) and not curve.toy:
-                yield f"msm-{name}", curve.name
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0: every group's work is constant. 1: some is not, or was not counted."""
     options = _parser().parse_args(arguments)
@@ -106,12 +100,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         head = report.run_record("work", machine.facts(backend), options.commit)
     path = options.out / f"{options.name or head['date'][:10]}-work.jsonl"
     journal, good = report.Journal(path, head), True
-    for op, curve in groups():
+    for op, curve in ((f"msm-{name}", curve.name) for curve, name in GROUPS if not curve.toy):
         found = check(op, curve, options)
         journal.add(f"{op} {curve} n={1 << options.log} constant work", **found)
         good &= bool(found["ok"])
-        told = found.get("failure") or f"within {found['worst']:.4%}" if found.get("worst") is not None else found
-        print(f"{op} {curve}: {told}", flush=True)
+        worst = found.get("worst")
+        print(f"{op} {curve}: {found if worst is None else f'within {worst:.4%}'}", flush=True)
     print(f"work: {'constant' if good else 'NOT constant'}: {path}")
     return 0 if good else 1
 

@@ -67,8 +67,8 @@ FIRST_PIECE = 1 << 16
 
 def growth(curve: Curve, group: GroupName, *, kept: bool) -> Growth:
     """On an H200 with a link of 55 GB/s kernels take about twice as long as the copies of points and scalars, and four times
-    (bn254 g1) to 26 times (bls12_381 g2) as long as those of scalars alone; but a piece costs about 0.1 ms by itself
-    (2026-12-01-msm-bases-bench.jsonl)."""
+    (bn254 g1) to 26 times (bls12_381 g2) as long as those of scalars alone (2026-12-01-msm-bases-bench.jsonl). Fewer pieces
+    cost less; what one costs by itself has no samples."""
     if not kept:
         return Growth(48, 2)
     return Growth(24, 4 if group == "g1" and curve.base.montgomery_limbs <= 8 else 8)

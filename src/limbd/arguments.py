@@ -203,8 +203,9 @@ def multiplication_of(options: argparse.Namespace) -> Exchange | None:
         return None
     if options.modulus is not None or options.curve is None:
         raise InputError(f"{options.op.name} takes --curve, and no modulus")
-    for name in (*_transform_options(options), *_other_operands(options)):
-        raise InputError(f"{options.op.name} takes no --{name}")
+    others = [*_transform_options(options), *_other_operands(options)]
+    if others:
+        raise InputError(f"{options.op.name} takes no --{others[0]}")
     specs = {name: getattr(options, name) for name in options.op.operands}
     missing = [name for name, spec in specs.items() if spec is None]
     if len(options.values) != len(missing):
